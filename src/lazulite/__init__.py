@@ -1,0 +1,66 @@
+"""Lazulite: a lazy tensor compiler.
+
+Names are imported on first use, so that importing the package costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lazulite import nn as nn
+    from lazulite.base.errors import ArgumentError as ArgumentError
+    from lazulite.base.errors import AxisError as AxisError
+    from lazulite.base.errors import CaptureError as CaptureError
+    from lazulite.base.errors import DeviceError as DeviceError
+    from lazulite.base.errors import DTypeError as DTypeError
+    from lazulite.base.errors import EffectError as EffectError
+    from lazulite.base.errors import FormatError as FormatError
+    from lazulite.base.errors import GradientError as GradientError
+    from lazulite.base.errors import IndexRangeError as IndexRangeError
+    from lazulite.base.errors import LazuliteError as LazuliteError
+    from lazulite.base.errors import OutOfMemoryError as OutOfMemoryError
+    from lazulite.base.errors import SettingError as SettingError
+    from lazulite.base.errors import ShapeError as ShapeError
+    from lazulite.base.errors import StageError as StageError
+    from lazulite.base.settings import Context as Context
+    from lazulite.ir.dtype import dtypes as dtypes
+    from lazulite.ir.uop import UOp as UOp
+    from lazulite.runtime.counters import GlobalCounters as GlobalCounters
+    from lazulite.runtime.registry import Device as Device
+    from lazulite.tensor.tensor import Tensor as Tensor
+
+__version__ = "0.1.0"
+
+_ERRORS = (
+    "ArgumentError", "AxisError", "CaptureError", "DTypeError", "DeviceError", "EffectError", "FormatError",
+    "GradientError", "IndexRangeError", "LazuliteError", "OutOfMemoryError", "SettingError", "ShapeError", "StageError",
+)  # fmt: skip
+
+_HOMES = {
+    "Context": "lazulite.base.settings",
+    "Device": "lazulite.runtime.registry",
+    "GlobalCounters": "lazulite.runtime.counters",
+    "Tensor": "lazulite.tensor.tensor",
+    "UOp": "lazulite.ir.uop",
+    "dtypes": "lazulite.ir.dtype",
+    "nn": "lazulite.nn",
+} | dict.fromkeys(_ERRORS, "lazulite.base.errors")
+"""Every public name and the module that defines it, or that it is."""
+
+__all__ = [*_HOMES]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'lazulite' has no attribute {name!r}")
+    from importlib import import_module
+
+    module = import_module(_HOMES[name])
+    found: object = module if module.__name__ == f"lazulite.{name}" else getattr(module, name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted([*_HOMES, "__version__"])
