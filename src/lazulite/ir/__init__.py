@@ -1,0 +1,1 @@
+"""The one intermediate representation: types, operations, nodes, and what follows from them."""

@@ -1,0 +1,143 @@
+"""The interpreter of the `KERNEL`, `LOOP` and `LINEAR` languages.
+
+A kernel is written out as one Python function of numbers and fixed names, which runs once per call:
+each node becomes a statement in the block of its innermost loop, a value with lanes a list.  It is
+strict where compiled code is free: reading memory that was never written (`None`) raises, as does an
+index out of range behind a true gate; iterations of `parallel` loops run in shuffled order.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable, Iterable, Mapping, MutableSequence
+from typing import Any
+
+from lazulite.base.errors import DeviceError
+from lazulite.ir import ops
+from lazulite.ir.blocks import Block, is_looping, loops_of, nest, nest_linear
+from lazulite.ir.dtype import Scalar
+from lazulite.ir.evaluate_write import KernelWriter
+from lazulite.ir.uop import UOp, substitute, toposort
+
+Memory = Mapping[int, MutableSequence[Any]]
+Kernel = Callable[[Memory, Mapping[int, Scalar]], None]
+
+
+class KernelFault(DeviceError):
+    """A kernel read what was never written, or used an index out of range."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("run_kernel", message)
+
+
+def run_kernel(root: UOp, memory: Memory, scalars: Mapping[int, Scalar]) -> None:
+    """Interpret a SINK or LINEAR, writing into `memory[slot]`; a None in memory was never written."""
+    compile_kernel(root)(memory, scalars)
+
+
+def compile_kernel(root: UOp) -> Kernel:
+    """The kernel as a Python function of memory and scalars by slot."""
+    if root.op is ops.LINEAR:
+        block, nodes = nest_linear(root), toposort(*root.src)
+        listed = set(root.src)
+        prelude: list[UOp | Block] = [node for node in nodes if node not in listed]
+        block.items[:0] = prelude
+        snapshots: frozenset[UOp] = frozenset()
+    else:
+        snapshots = frozenset()
+        if not any(node.op is ops.FOR for node in toposort(root)):
+            snapshots = _written_memory(root)
+            root = _with_loops(root)
+        nodes = toposort(root)
+        block = nest([root], loops_of(nodes))
+    source, names = KernelWriter(nodes, snapshots).write(block)
+    scope: dict[str, Any] = names | {"load": _load, "store": _store, "memory_of": _memory_of, "shuffled": _shuffled}
+    exec(compile(source, "<kernel>", "exec"), scope)
+    return scope["kernel"]  # type: ignore[no-any-return]
+
+
+# --- what the written function calls -----------------------------------------------------------
+
+
+def _memory_of(memory: Memory, slot: int, size: int) -> MutableSequence[Any]:
+    if slot not in memory:
+        raise KernelFault(f"no memory was given for slot {slot}")
+    if len(memory[slot]) < size:
+        raise KernelFault(f"slot {slot} needs {size} elements, got {len(memory[slot])}")
+    return memory[slot]
+
+
+def _load(memory: MutableSequence[Any], size: int, index: int, name: str) -> Any:
+    if not 0 <= index < size:
+        raise KernelFault(f"a load reads {name}[{index}], which has {size} elements")
+    value = memory[index]
+    if value is None:
+        raise KernelFault(f"a load reads {name}[{index}] before anything was written there")
+    return value
+
+
+def _store(memory: MutableSequence[Any], size: int, index: int, name: str, value: Any) -> None:
+    if not 0 <= index < size:
+        raise KernelFault(f"a store writes {name}[{index}], which has {size} elements")
+    memory[index] = value
+
+
+def _shuffled(extent: int) -> list[int]:
+    return random.Random(extent).sample(range(extent), extent)
+
+
+# --- from KERNEL to LOOP, plainly --------------------------------------------------------------
+
+
+def _written_memory(root: UOp) -> frozenset[UOp]:
+    """Memory that a kernel both reads and writes: its loads see the contents from before the kernel."""
+    nodes = toposort(root)
+    loaded = {node.src[0] for node in nodes if node.op is ops.LOAD}
+    return frozenset({node.src[0] for node in nodes if node.op is ops.STORE} & loaded)
+
+
+def _with_loops(sink: UOp) -> UOp:
+    """Every group of stores over the same ranges in a nest of loops of its own."""
+    groups: dict[frozenset[UOp], list[UOp]] = {}
+    for store in sink.src:
+        groups.setdefault(store.ranges, []).append(store)
+    order = itertools.count()
+    known: dict[UOp, UOp] = {}
+    nests: list[UOp] = []
+    for free, stores in groups.items():
+        ranges = _fresh(sorted((r for r in free if is_looping(r)), key=lambda r: r.arg[0]), order)
+        effects = [_own_ranges(store, order, known) for store in substitute(stores, ranges)]
+        for r in reversed(ranges.values()):
+            effects = [UOp(ops.FOR, sink.dtype, (r, *effects), 0)]
+        nests += effects
+    return UOp(ops.SINK, sink.dtype, tuple(nests))
+
+
+def _fresh(ranges: Iterable[UOp], order: Iterable[int]) -> dict[UOp, UOp]:
+    numbers = iter(order)
+    return {r: UOp(ops.RANGE, r.dtype, r.src, ((next(numbers),), r.arg[1])) for r in ranges}
+
+
+def _own_ranges(root: UOp, order: Iterable[int], known: dict[UOp, UOp]) -> UOp:
+    """The root with new ranges for each REDUCE below it, so that each is a loop of its own.
+
+    Recursion goes as deep as reductions feed reductions, which a kernel's size bounds.
+    """
+    table: dict[UOp, UOp] = {}
+    for node in toposort(root, enter=lambda n: not _loops(n)):
+        if _loops(node):
+            if node not in known:
+                known[node] = _own_reduce(node, order, known)
+            table[node] = known[node]
+    return substitute([root], table)[0]
+
+
+def _own_reduce(node: UOp, order: Iterable[int], known: dict[UOp, UOp]) -> UOp:
+    ranges = _fresh([r for r in node.src[1:] if is_looping(r)], order)
+    value, *rest = substitute(node.src, ranges)
+    return node.replace(src=(_own_ranges(value, order, known), *rest))
+
+
+def _loops(node: UOp) -> bool:
+    return node.op is ops.REDUCE and any(is_looping(r) for r in node.src[1:])

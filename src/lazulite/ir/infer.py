@@ -1,0 +1,97 @@
+"""What follows from a node and its sources: the shape of a value, the free ranges of a node.
+
+Shapes belong to the `TENSOR` language.  An elementwise operand of rank 0 stands beside operands of
+any shape (it is the same for every element); all others have equal shapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lazulite.ir import ops
+from lazulite.ir.ops import Op
+from lazulite.ir.uop import UOp
+
+Shape = tuple[int, ...]
+_EMPTY: frozenset[UOp] = frozenset()
+
+
+def shape_of(node: UOp) -> Shape:
+    """The shape of a node whose sources know theirs."""
+    rule = _SHAPE_RULES.get(node.op)
+    return rule(node) if rule is not None else _elementwise_shape(node)
+
+
+def _elementwise_shape(node: UOp) -> Shape:
+    for source in node.src:
+        if source.shape:
+            return source.shape
+    return ()
+
+
+def _reduced_shape(node: UOp) -> Shape:
+    axes = node.arg[1]
+    return tuple([1 if axis in axes else size for axis, size in enumerate(node.src[0].shape)])
+
+
+def _bitcast_shape(node: UOp) -> Shape:
+    shape, old, new = node.src[0].shape, node.src[0].dtype.itemsize, node.dtype.itemsize
+    return shape if old == new else (*shape[:-1], shape[-1] * old // new)
+
+
+def _gathered_shape(node: UOp) -> Shape:
+    x, *positions = node.src
+    return positions[0].shape + x.shape[len(positions) :]
+
+
+_SHAPE_RULES: dict[Op, Callable[[UOp], Shape]] = {
+    ops.CONST: lambda node: (),
+    ops.SCALAR: lambda node: (),
+    ops.RANGE: lambda node: (),
+    ops.IOTA: lambda node: (node.arg,),
+    ops.BUFFER: lambda node: node.arg[2],
+    ops.PARAM: lambda node: node.arg[1],
+    ops.SCRATCH: lambda node: (node.arg[1],),
+    ops.RESHAPE: lambda node: node.arg,
+    ops.EXPAND: lambda node: node.arg,
+    ops.PERMUTE: lambda node: tuple([node.src[0].shape[axis] for axis in node.arg]),
+    ops.PAD: lambda node: tuple([b + s + e for s, (b, e) in zip(node.src[0].shape, node.arg, strict=True)]),
+    ops.SHRINK: lambda node: tuple([end - begin for begin, end in node.arg]),
+    ops.FLIP: lambda node: node.src[0].shape,
+    ops.REDUCE: _reduced_shape,
+    ops.BITCAST: _bitcast_shape,
+    ops.GATHER: _gathered_shape,
+    ops.COPY: lambda node: node.src[0].shape,
+    ops.DETACH: lambda node: node.src[0].shape,
+    ops.WRITE: lambda node: node.src[0].shape,
+    ops.AFTER: lambda node: node.src[0].shape,
+    ops.STORE: lambda node: (),
+    ops.SINK: lambda node: (),
+    ops.LOAD: lambda node: (),
+    ops.LINEAR: lambda node: (),
+    ops.CALL: lambda node: (),
+    ops.PROGRAM: lambda node: (),
+    ops.LAUNCH: lambda node: node.src[node.arg.result].shape,
+}
+
+
+def ranges_of(node: UOp) -> frozenset[UOp]:
+    """The free ranges of a node whose sources know theirs.
+
+    A `REDUCE` closes its ranges, a `FOR` its own, and a `STORE` ends the lanes and rows it writes.
+    """
+    op, src = node.op, node.src
+    if op is ops.RANGE:
+        return frozenset((node,))
+    free = _EMPTY
+    for source in src:
+        inner = source.ranges
+        if inner and inner is not free and not inner <= free:
+            free = free | inner if free else inner
+    if op is ops.REDUCE and len(src) > 1:
+        return free.difference(src[1:])
+    if op is ops.FOR:
+        return free - {src[0]}
+    if op is ops.STORE:
+        return frozenset([r for r in free if r.arg[1] in ("loop", "parallel")])
+    return free

@@ -1,0 +1,342 @@
+"""The node of every language: `UOp(op, dtype, src, arg)`, immutable and interned.
+
+Equal nodes are the same object, so identity is equality, a dictionary keyed by nodes is a value
+table, and common subexpressions never exist twice.  What follows from a node (its shape, bounds,
+free ranges) is derived on demand by rules of other modules and kept in the node; derivation is
+iterative, so a chain of any depth is safe.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from lazulite.ir import ops
+from lazulite.ir.dtype import DType, Scalar, dtypes
+from lazulite.ir.ops import Op
+
+_Key = tuple[Op, DType, tuple["UOp", ...], Any]
+
+
+class _Entry(weakref.ref["UOp"]):
+    """A weak reference that knows its place in the table."""
+
+    __slots__ = ("key",)
+    key: _Key
+
+
+_table: dict[_Key, _Entry] = {}
+_EFFECTS = frozenset({ops.AFTER, ops.STORE, ops.CALL})
+
+
+def _forget(entry: weakref.ref[UOp], table: dict[_Key, _Entry] = _table) -> None:
+    key = entry.key  # type: ignore[attr-defined]
+    if table.get(key) is entry:
+        del table[key]
+
+
+class UOp:
+    """A node: an operation, the type of its value, its sources, and a plain value `arg`.
+
+    Arithmetic on nodes builds nodes; a Python number beside a node takes the node's type.
+    `==` is identity (use `eq`).
+    """
+
+    __slots__ = ("__weakref__", "_bounds", "_ranges", "_shape", "arg", "dtype", "has_effects", "op", "origin", "src")
+    op: Op
+    dtype: DType
+    src: tuple[UOp, ...]
+    arg: Any
+    origin: object
+    """The line of the user's program that first made this value, or None; for messages, not part of the node."""
+    has_effects: bool
+    """Whether stores or calls of a hand-written graph lie in or below this node."""
+
+    def __new__(cls, op: Op, dtype: DType, src: tuple[UOp, ...] = (), arg: Any = None) -> UOp:
+        key = (op, dtype, src, arg)
+        entry = _table.get(key)
+        if entry is not None:
+            known = entry()
+            if known is not None:
+                return known
+        self = object.__new__(cls)
+        self.op, self.dtype, self.src, self.arg, self.origin = op, dtype, src, arg, None
+        effects = op in _EFFECTS
+        for source in src:
+            if source.has_effects:
+                effects = True
+        self.has_effects = effects
+        entry = _Entry(self, _forget)
+        entry.key = key
+        while True:  # another thread may have entered an equal node meanwhile: the first one stays
+            winner = _table.setdefault(key, entry)
+            if winner is entry:
+                return self
+            known = winner()
+            if known is not None:
+                return known
+            _forget(winner)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return UOp, (self.op, self.dtype, self.src, self.arg)
+
+    def __repr__(self) -> str:
+        inner = "".join(f", {x}" for x in (self.arg,) if x is not None)
+        return f"<{self.op.name} {self.dtype.name}{inner} of {len(self.src)}>"
+
+    def __bool__(self) -> bool:
+        raise TypeError(f"{self!r} has no truth value; compare nodes with `is`")
+
+    # --- construction ---------------------------------------------------------------------------
+
+    @staticmethod
+    def const(dtype: DType, value: Scalar) -> UOp:
+        """A constant; the value is rounded to the type and keyed by its bits."""
+        rounded = dtype.round(value)
+        return UOp(ops.CONST, dtype, (), dtype.to_bits(rounded) if dtype.is_float else int(rounded))
+
+    @staticmethod
+    def apply(op: Op, *src: UOp) -> UOp:
+        """An elementwise node whose type follows from its operands."""
+        if op.result is None:
+            raise TypeError(f"{op} needs an explicit type")
+        return UOp(op, op.result(*[s.dtype for s in src]), src)
+
+    def replace(self, **changes: Any) -> UOp:
+        """The node with other `op`, `dtype`, `src` or `arg`."""
+        fields = {"op": self.op, "dtype": self.dtype, "src": self.src, "arg": self.arg} | changes
+        return UOp(fields["op"], fields["dtype"], fields["src"], fields["arg"])
+
+    @property
+    def value(self) -> Scalar:
+        """The Python value of a CONST."""
+        if self.op is not ops.CONST:
+            raise TypeError(f"{self!r} is not a constant")
+        if self.dtype.is_float:
+            return self.dtype.from_bits(self.arg)
+        return bool(self.arg) if self.dtype is dtypes.bool else self.arg
+
+    def is_const(self, value: Scalar) -> bool:
+        """Whether this is the constant `value` (by number: -0.0 is 0.0)."""
+        return self.op is ops.CONST and bool(self.value == value)
+
+    # --- derived --------------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of a `TENSOR` value."""
+        try:
+            return self._shape  # type: ignore[attr-defined,no-any-return]
+        except AttributeError:
+            from lazulite.ir.infer import shape_of
+
+            return derive(self, "_shape", shape_of)  # type: ignore[return-value]
+
+    @property
+    def bounds(self) -> tuple[Scalar, Scalar]:
+        """The least and the greatest value that an integral node can have."""
+        try:
+            return self._bounds  # type: ignore[attr-defined,no-any-return]
+        except AttributeError:
+            from lazulite.ir.bounds import bounds_of
+
+            return derive(self, "_bounds", bounds_of)  # type: ignore[return-value]
+
+    @property
+    def vmin(self) -> Scalar:
+        return self.bounds[0]
+
+    @property
+    def vmax(self) -> Scalar:
+        return self.bounds[1]
+
+    @property
+    def ranges(self) -> frozenset[UOp]:
+        """The free RANGEs: those over which this value or effect still varies."""
+        try:
+            return self._ranges  # type: ignore[attr-defined,no-any-return]
+        except AttributeError:
+            from lazulite.ir.infer import ranges_of
+
+            return derive(self, "_ranges", ranges_of)  # type: ignore[return-value]
+
+    # --- effects of hand-written graphs -----------------------------------------------------------
+
+    def store(self, value: UOp | Scalar) -> UOp:
+        """The effect of writing a value to this memory (a storage or a view of one); `after` orders it."""
+        return UOp(ops.STORE, dtypes.void, (self, self._operand(value)))
+
+    def after(self, *dependencies: UOp) -> UOp:
+        """This value in the state of memory that the dependencies leave."""
+        return UOp(ops.AFTER, self.dtype, (self, *dependencies)) if dependencies else self
+
+    @staticmethod
+    def sink(*effects: UOp) -> UOp:
+        """Several effects as one node."""
+        return UOp(ops.SINK, dtypes.void, effects)
+
+    def call(self, *arguments: UOp, grad_fxn: Callable[..., Any] | None = None) -> UOp:
+        """The effect of running this body (a SINK, LINEAR, COPY or PROGRAM) on arguments.
+
+        `grad_fxn(upstream.., call)` gives the gradient, or None, for each of `call.src[1:]`; `upstream` is
+        what reaches the memory that the body writes.  It is called here, once.
+        """
+        from lazulite.ir.calls import make_call
+
+        return make_call(self, arguments, grad_fxn)
+
+    def call_access(self) -> tuple[tuple[UOp, ...], tuple[UOp, ...]]:
+        """The memory that a CALL reads, and the memory that it writes, as its body shows."""
+        from lazulite.ir.calls import call_access
+
+        return call_access(self)
+
+    # --- arithmetic -----------------------------------------------------------------------------
+
+    def _operand(self, other: UOp | Scalar) -> UOp:
+        return other if isinstance(other, UOp) else UOp.const(self.dtype, other)
+
+    def __add__(self, other: UOp | Scalar) -> UOp:
+        return UOp.apply(ops.ADD, self, self._operand(other))
+
+    def __radd__(self, other: Scalar) -> UOp:
+        return UOp.apply(ops.ADD, self._operand(other), self)
+
+    def __sub__(self, other: UOp | Scalar) -> UOp:
+        return UOp.apply(ops.SUB, self, self._operand(other))
+
+    def __rsub__(self, other: Scalar) -> UOp:
+        return UOp.apply(ops.SUB, self._operand(other), self)
+
+    def __mul__(self, other: UOp | Scalar) -> UOp:
+        return UOp.apply(ops.MUL, self, self._operand(other))
+
+    def __rmul__(self, other: Scalar) -> UOp:
+        return UOp.apply(ops.MUL, self._operand(other), self)
+
+    def __truediv__(self, other: UOp | Scalar) -> UOp:
+        return UOp.apply(ops.DIV, self, self._operand(other))
+
+    def __rtruediv__(self, other: Scalar) -> UOp:
+        return UOp.apply(ops.DIV, self._operand(other), self)
+
+    def __floordiv__(self, other: UOp | Scalar) -> UOp:
+        return UOp.apply(ops.FLOORDIV, self, self._operand(other))
+
+    def __mod__(self, other: UOp | Scalar) -> UOp:
+        return UOp.apply(ops.MOD, self, self._operand(other))
+
+    def __neg__(self) -> UOp:
+        return self * -1 if self.dtype is dtypes.index else UOp.apply(ops.NEG, self)
+
+    def __lt__(self, other: UOp | Scalar) -> UOp:
+        return UOp.apply(ops.LT, self, self._operand(other))
+
+    def __le__(self, other: UOp | Scalar) -> UOp:
+        return UOp.apply(ops.LE, self, self._operand(other))
+
+    def __gt__(self, other: UOp | Scalar) -> UOp:
+        return UOp.apply(ops.LT, self._operand(other), self)
+
+    def __ge__(self, other: UOp | Scalar) -> UOp:
+        return UOp.apply(ops.LE, self._operand(other), self)
+
+    def eq(self, other: UOp | Scalar) -> UOp:
+        return UOp.apply(ops.EQ, self, self._operand(other))
+
+    def ne(self, other: UOp | Scalar) -> UOp:
+        return UOp.apply(ops.NE, self, self._operand(other))
+
+    def __and__(self, other: UOp | Scalar) -> UOp:
+        return UOp.apply(ops.AND, self, self._operand(other))
+
+    def __or__(self, other: UOp | Scalar) -> UOp:
+        return UOp.apply(ops.OR, self, self._operand(other))
+
+    def __xor__(self, other: UOp | Scalar) -> UOp:
+        return UOp.apply(ops.XOR, self, self._operand(other))
+
+    def __invert__(self) -> UOp:
+        return UOp.apply(ops.NOT, self)
+
+    def __lshift__(self, other: UOp | Scalar) -> UOp:
+        return UOp.apply(ops.SHL, self, self._operand(other))
+
+    def __rshift__(self, other: UOp | Scalar) -> UOp:
+        return UOp.apply(ops.SHR, self, self._operand(other))
+
+    def maximum(self, other: UOp | Scalar) -> UOp:
+        return UOp.apply(ops.MAX, self, self._operand(other))
+
+    def minimum(self, other: UOp | Scalar) -> UOp:
+        return UOp.apply(ops.MIN, self, self._operand(other))
+
+    def where(self, yes: UOp, no: UOp | Scalar) -> UOp:
+        """`yes` where this bool is true, else `no`."""
+        return UOp.apply(ops.WHERE, self, yes, yes._operand(no))
+
+    def cast(self, dtype: DType) -> UOp:
+        return self if dtype is self.dtype else UOp(ops.CAST, dtype, (self,))
+
+
+def index(value: int) -> UOp:
+    """An INDEX constant."""
+    return UOp(ops.CONST, dtypes.index, (), value)
+
+
+def live_nodes() -> int:
+    """How many nodes exist now."""
+    return len(_table)
+
+
+# --- walking -----------------------------------------------------------------------------------
+
+
+def toposort(*roots: UOp, enter: Callable[[UOp], bool] | None = None) -> list[UOp]:
+    """Every node that the roots reach, sources before users, each once, in order of first visit.
+
+    Below a node for which `enter` is false nothing is visited.
+    """
+    order: list[UOp] = []
+    done: set[UOp] = set()
+    stack: list[tuple[UOp, Iterator[UOp]]] = []
+    for root in roots:
+        if root in done:
+            continue
+        done.add(root)
+        stack.append((root, iter(root.src if enter is None or enter(root) else ())))
+        while stack:
+            node, pending = stack[-1]
+            for source in pending:
+                if source not in done:
+                    done.add(source)
+                    stack.append((source, iter(source.src if enter is None or enter(source) else ())))
+                    break
+            else:
+                order.append(node)
+                stack.pop()
+    return order
+
+
+def derive(node: UOp, slot: str, rule: Callable[[UOp], object]) -> object:
+    """Fill the slot of the node and of everything below that lacks it; `rule` sees filled sources."""
+    if all(hasattr(source, slot) for source in node.src):  # nearly always: nodes are made from what was asked before
+        value = rule(node)
+        setattr(node, slot, value)
+        return value
+    for each in toposort(node, enter=lambda n: not hasattr(n, slot)):
+        if not hasattr(each, slot):
+            setattr(each, slot, rule(each))
+    return getattr(node, slot)
+
+
+def substitute(roots: Iterable[UOp], table: Mapping[UOp, UOp]) -> list[UOp]:
+    """The roots with every node of the table replaced; replacements are not searched again."""
+    roots = list(roots)
+    done: dict[UOp, UOp] = dict(table)
+    for node in toposort(*roots, enter=lambda n: n not in table):
+        if node not in done:
+            src = tuple([done[s] for s in node.src])
+            done[node] = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
+    return [done[root] for root in roots]
