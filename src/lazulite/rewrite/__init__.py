@@ -1,0 +1,1 @@
+"""Rules that replace nodes by better ones, and the engine that applies them."""
