@@ -1,0 +1,1 @@
+"""Derivatives of `TENSOR` graphs, as `TENSOR` graphs."""
