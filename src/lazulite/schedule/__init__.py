@@ -1,0 +1,1 @@
+"""From whole values to kernels: versions of memory, fusion, order, and the plan."""

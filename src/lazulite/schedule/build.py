@@ -1,0 +1,261 @@
+"""From a canonical graph to a plan: prepare, fuse, write kernels, order them, place their memory.
+
+Takes the outputs over PARAM and SCALAR with their targets, gives a `Plan` and the kernels it names.
+A store that would overwrite what is still to be read is computed aside and copied in (`aside`); that
+is found out by trying, so the common case pays nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from lazulite.analysis.cost import estimate
+from lazulite.analysis.kinds import LEAVES
+from lazulite.base.errors import EffectError, StageError
+from lazulite.ir import ops
+from lazulite.ir.dtype import DType
+from lazulite.ir.uop import UOp, toposort
+from lazulite.schedule.calls import launch_kernel
+from lazulite.schedule.fuse import Fusion, fuse, is_reinterpretation
+from lazulite.schedule.groups import Destination, Group, element_count
+from lazulite.schedule.kernels import Kernel, Memory, build_kernel
+from lazulite.schedule.memory import Lifetime, pack
+from lazulite.schedule.order import order
+from lazulite.schedule.plan import Fresh, Launch, Plan, Temporary
+from lazulite.schedule.prepare import prepare
+from lazulite.schedule.versions import Store, in_place_conflict, reads_contents, stores_of
+
+KeyOf = Callable[[UOp, str], str]
+"""Enters a kernel for a device and gives the key under which it will be found compiled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The settings that decide how a graph is cut."""
+
+    fuse: bool = True
+    plan_memory: bool = True
+
+
+@dataclass(slots=True)
+class Schedule:
+    """A plan, and what led to it."""
+
+    plan: Plan
+    fusion: Fusion
+    kernels: list[Kernel]
+    position: Callable[[UOp], int]
+    """Where in the graph, as the engine walked it, the value stands that a node of the fusion computes."""
+
+
+@dataclass(slots=True)
+class _Graph:
+    """What the steps below share about the graph."""
+
+    inputs: list[UOp]
+    """The PARAM of each memory argument."""
+    outputs: list[UOp]
+    targets: list[UOp | None]
+    positions: Mapping[UOp, int]
+    """Where each node stands in the graph as the engine walked it."""
+    origins: dict[UOp, UOp]
+    """For each prepared node the node of the graph that it stands for."""
+
+    def position(self, node: UOp) -> int:
+        """The position of the value that a launch computes, -1 where there is none."""
+        for candidate in (node, *node.src):
+            origin = self.origins.get(candidate)
+            if origin is not None and origin in self.positions:
+                return self.positions[origin]
+        return -1
+
+    def destination(self, output: int) -> int:
+        target = self.targets[output]
+        if target is not None:
+            return int(target.arg[0])
+        return len(self.inputs) + sum(t is None for t in self.targets[:output])
+
+    def shape_of(self, number: int) -> tuple[int, ...]:
+        if number < len(self.inputs):
+            return self.inputs[number].shape
+        fresh = [o for o, t in zip(self.outputs, self.targets, strict=True) if t is None]
+        return fresh[number - len(self.inputs)].shape
+
+
+def build(
+    outputs: Sequence[UOp],
+    targets: Sequence[UOp | None],
+    scalars: Sequence[DType],
+    positions: Mapping[UOp, int],
+    key_of: KeyOf,
+    options: Options = Options(),
+) -> Schedule:
+    """Schedule a canonical graph; `positions` numbers its nodes for messages and profiles."""
+    graph = _graph(outputs, targets, positions)
+    aside: set[int] = set()
+    while True:
+        destinations = _destinations(graph, aside)
+        fusion = fuse(destinations, allowed=options.fuse)
+        kernels = [_kernel(fusion, group, graph) for group in fusion.groups]
+        conflicts = _conflicts(kernels)
+        ordered, stuck = order(fusion, kernels)
+        conflicts |= stuck
+        if not conflicts - aside:
+            break
+        aside |= conflicts
+    _refuse_cycles(graph, [k for k in kernels if k.group.root.op is ops.LAUNCH], conflicts)
+    if len(ordered) < len(kernels):
+        raise StageError("schedule.order", f"{len(kernels) - len(ordered)} kernels wait for one another")
+    plan = _plan(graph, fusion, ordered, scalars, key_of, options)
+    return Schedule(plan, fusion, ordered, graph.position)
+
+
+def _kernel(fusion: Fusion, group: Group, graph: _Graph) -> Kernel:
+    if group.root.op is ops.LAUNCH:
+        return launch_kernel(fusion, group)
+    return build_kernel(fusion, group, graph.shape_of)
+
+
+def _refuse_cycles(graph: _Graph, launches: Sequence[Kernel], conflicts: set[int]) -> None:
+    """A hand-written kernel writes where it says, not aside: what stands in its way stays there."""
+    for kernel in launches:
+        for memory, _ in kernel.writes:
+            if isinstance(memory, int) and memory in conflicts:
+                raise EffectError(
+                    "call", "a cycle: contents are read that a kernel which has to come first replaces",
+                    about={"the memory": graph.inputs[memory]}, hint="give the kernel memory of its own to write",
+                )  # fmt: skip
+
+
+def _graph(outputs: Sequence[UOp], targets: Sequence[UOp | None], positions: Mapping[UOp, int]) -> _Graph:
+    nodes = toposort(*outputs, *[t for t in targets if t is not None])
+    params = {node.arg[0]: node for node in nodes if node.op is ops.PARAM}
+    return _Graph([params[slot] for slot in range(len(params))], list(outputs), list(targets), positions, {})
+
+
+def _destinations(graph: _Graph, aside: set[int]) -> dict[UOp, list[Destination]]:
+    """The prepared values to store, with where they go."""
+    stores: list[tuple[Store, UOp | None]] = []
+    for number, (output, target) in enumerate(zip(graph.outputs, graph.targets, strict=True)):
+        if output is not target:
+            stores += [(store, target) for store in stores_of(output, target, graph.destination(number))]
+    prepared, graph.origins = prepare([store.value for store, _ in stores])
+    destinations: dict[UOp, list[Destination]] = {}
+    for (store, target), value in zip(stores, prepared, strict=True):
+        late = store.late and target is not None and reads_contents(value, target)
+        if not store.destination.region:
+            value = _without_reshapes(value)
+        number = store.destination.number
+        moved = late or number in aside
+        if value.op in LEAVES or is_reinterpretation(value) or (moved and value.op is not ops.LAUNCH):
+            value = UOp(ops.COPY, value.dtype, (value,), "")
+        if value.op is ops.COPY and value.arg and (store.destination.region or value in destinations):
+            value = UOp(ops.COPY, value.dtype, (value,), "")  # a copy between devices fills one whole memory
+        while any(d.number == number for d in destinations.get(value, ())):  # one kernel has no order of writes
+            value = UOp(ops.COPY, value.dtype, (value,), "")
+        destinations.setdefault(value, []).append(store.destination)
+    return destinations
+
+
+def _without_reshapes(value: UOp) -> UOp:
+    """A value stored as a whole lies in memory as its source does."""
+    while value.op is ops.RESHAPE:
+        value = value.src[0]
+    return value
+
+
+def _conflicts(kernels: Sequence[Kernel]) -> set[int]:
+    """The destinations whose kernel reads them in a way that its own writes would disturb."""
+    found: set[int] = set()
+    for kernel in kernels:
+        for memory, _ in kernel.writes:
+            if isinstance(memory, int) and memory in kernel.reads:
+                slots = [s for s, a in enumerate(kernel.arguments) if a.memory == memory]
+                if in_place_conflict(kernel.sink, slots):
+                    found.add(memory)
+    return found
+
+
+# --- the plan ----------------------------------------------------------------------------------
+
+
+def _plan(
+    graph: _Graph, fusion: Fusion, kernels: Sequence[Kernel], scalars: Sequence[DType], key_of: KeyOf, options: Options
+) -> Plan:
+    devices = _devices(fusion)
+    fresh = [
+        Fresh(o.dtype.name, o.shape, devices.get(o, "")) for o, t in zip(graph.outputs, graph.targets, strict=True)
+        if t is None
+    ]  # fmt: skip
+    temporaries, numbers = _temporaries(kernels, len(graph.inputs) + len(fresh), devices, options)
+    launches = [_launch(graph, kernel, numbers, devices, key_of) for kernel in kernels]
+    return Plan(
+        len(graph.inputs),
+        tuple([graph.destination(output) for output in range(len(graph.outputs))]),
+        tuple(fresh),
+        tuple(temporaries),
+        tuple([dtype.name for dtype in scalars]),
+        tuple(launches),
+    )
+
+
+def _devices(fusion: Fusion) -> dict[UOp, str]:
+    """The device of each node; "" where only constants are below."""
+    devices: dict[UOp, str] = {}
+    for node in toposort(*fusion.writer):
+        if node.op is ops.PARAM:
+            devices[node] = node.arg[2]
+        elif node.op is ops.COPY and node.arg:
+            devices[node] = node.arg
+        else:
+            devices[node] = next((devices[s] for s in node.src if devices[s]), "")
+    return devices
+
+
+def _temporaries(
+    kernels: Sequence[Kernel], first_number: int, devices: dict[UOp, str], options: Options
+) -> tuple[list[Temporary], dict[Memory, int]]:
+    """The intermediates with their offsets, and the buffer number of every memory that is a value."""
+    spans: dict[UOp, list[int]] = {}
+    for position, kernel in enumerate(kernels):
+        for memory in [*[m for m, _ in kernel.writes], *kernel.reads]:
+            if isinstance(memory, UOp):
+                spans.setdefault(memory, [position, position])[1] = position
+    numbers: dict[Memory, int] = {}
+    temporaries: list[Temporary] = []
+    for device in dict.fromkeys(devices[node] for node in spans):
+        nodes = [node for node in spans if devices[node] == device]
+        sizes = [max(1, element_count(node.shape) * node.dtype.itemsize) for node in nodes]
+        lifetimes = [Lifetime(size, *spans[node]) for size, node in zip(sizes, nodes, strict=True)]
+        for node, size, offset in zip(nodes, sizes, pack(lifetimes, reuse=options.plan_memory), strict=True):
+            numbers[node] = first_number + len(temporaries)
+            temporaries.append(Temporary(offset, size, device))
+    return temporaries, numbers
+
+
+def _launch(
+    graph: _Graph, kernel: Kernel, numbers: dict[Memory, int], devices: dict[UOp, str], key_of: KeyOf
+) -> Launch:
+    root = kernel.group.root
+    device = devices[root]
+
+    def buffer(memory: Memory) -> int:
+        return memory if isinstance(memory, int) else numbers[memory]
+
+    reads = tuple(sorted(buffer(m) for m in kernel.reads))
+    writes = tuple(sorted({buffer(m) for m, _ in kernel.writes}))
+    crossing = root.op is ops.COPY and bool(root.arg and reads) and root.arg != devices[root.src[0]]
+    key = "" if crossing else key_of(kernel.sink, device)
+    arguments, work = kernel.arguments, estimate(kernel.sink)
+    return Launch(
+        key,
+        (*writes, *reads) if crossing else tuple([-1 if a.memory is None else buffer(a.memory) for a in arguments]),
+        () if crossing else tuple([a.scalar for a in arguments]),
+        graph.position(root),
+        device,
+        reads,
+        writes,
+        work.operations,
+        work.bytes_touched,
+    )

@@ -1,0 +1,303 @@
+"""Fusion: which values are computed where, which are stored, and why.
+
+Takes the values to store (with their destinations) and gives groups.  Nodes are visited users first,
+so when a node's turn comes, every group that wants it, and every place where it is wanted, is known;
+the decision is then local and final.  The graph of groups stays acyclic: a group grows only downward
+from its roots, and a value is stored by a group that already wants it ("hosted") only where no other
+user of it stands above that group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from lazulite.analysis.kinds import CHEAP, FEW_ROWS, LEAVES, LONG, OPAQUE, Facts, gather_facts, is_elementwise
+from lazulite.base.errors import EffectError
+from lazulite.ir import ops
+from lazulite.ir.uop import UOp, toposort
+from lazulite.schedule.groups import Decision, Destination, Group, Place, element_count, open_group, sources_at
+
+MAX_OPS = 300
+MAX_OPERANDS = 32
+MAX_SEARCH = 64
+SMALL = 1 << 16
+
+
+@dataclass(slots=True)
+class Fusion:
+    """The result: groups in the order in which they were opened (users first), and the reasons."""
+
+    groups: list[Group]
+    destinations: Mapping[UOp, Sequence[Destination]]
+    writer: dict[UOp, Group]
+    """The group that stores each stored value."""
+    facts: Mapping[UOp, Facts]
+    decisions: list[Decision]
+
+
+@dataclass(slots=True)
+class _State:
+    facts: Mapping[UOp, Facts]
+    destinations: Mapping[UOp, Sequence[Destination]]
+    fuse: bool
+    wanted: dict[UOp, dict[Group, dict[Place, None]]] = field(default_factory=dict)
+    groups: list[Group] = field(default_factory=list)
+    writer: dict[UOp, Group] = field(default_factory=dict)
+    decisions: list[Decision] = field(default_factory=list)
+    launches: dict[tuple[object, ...], Group] = field(default_factory=dict)
+    """The group of each call of a hand-written kernel, which stores all its results."""
+    forced: dict[UOp, str] = field(default_factory=dict)
+    """Values that must be stored, with the reason."""
+    whole: dict[UOp, dict[Group, None]] = field(default_factory=dict)
+    """The groups that read these values as a whole, so that none of them can compute it on the way."""
+
+    def force(self, node: UOp, readers: Iterable[Group], reason: str) -> None:
+        self.forced[node] = reason
+        self.whole.setdefault(node, {}).update(dict.fromkeys(readers))
+
+
+def fuse(destinations: Mapping[UOp, Sequence[Destination]], *, allowed: bool = True) -> Fusion:
+    """Group the graph below the values that have destinations (no leaves or reinterpretations).
+
+    `allowed=False` gives each op a kernel of its own.
+    """
+    order = toposort(*destinations)
+    state = _State(gather_facts(order), destinations, allowed)
+    for node in reversed(order):
+        _visit(state, node, state.wanted.pop(node, {}))
+    return Fusion(state.groups, destinations, state.writer, state.facts, state.decisions)
+
+
+def _visit(state: _State, node: UOp, wanted: dict[Group, dict[Place, None]]) -> None:
+    rooted = node in state.destinations
+    if not rooted and not wanted and node not in state.forced:
+        return  # what a kernel replaces in its own memory, and nobody else reads
+    if not rooted and (node.op in LEAVES or is_reinterpretation(node)):
+        for group in wanted:
+            group.reads[node] = None
+        if node.src:
+            state.force(node.src[0], [*wanted, *state.whole.get(node, {})], "its bytes are read in another width")
+        return
+    reason = "an output of the graph" if rooted else _reason_to_store(state, node, wanted)
+    if reason is None:
+        for group, places in wanted.items():
+            _compute_in(state, group, node, places)
+    else:
+        state.decisions.append(Decision(node, "stored", reason))
+        _store(state, node, wanted)
+
+
+def is_reinterpretation(node: UOp) -> bool:
+    """A BITCAST between widths: no work, but a second way to read the memory of its source."""
+    return node.op is ops.BITCAST and not is_elementwise(node)
+
+
+def _store(state: _State, node: UOp, wanted: dict[Group, dict[Place, None]]) -> None:
+    """Store a value: in a group that computes it anyway, or in one of its own."""
+    host = state.launches.get(launch_key(node)) if node.op is ops.LAUNCH else _host(state, node, wanted)
+    if host is None:
+        host = open_group(len(state.groups), node)
+        state.groups.append(host)
+        place = Place(host.ranges)
+    else:
+        state.decisions.append(Decision(node, "fused", f"also stored by the kernel of {host.root!r}"))
+        place = next(iter(wanted.get(host, {})), Place(host.ranges))
+    host.stored[node] = place
+    state.writer[node] = host
+    for group in wanted:
+        if group is not host:
+            group.reads[node] = None
+    if node.op is ops.LAUNCH:
+        _launch(state, host, node)
+    elif node.op in OPAQUE:
+        host.reads[node.src[0]] = None
+        state.force(node.src[0], [host], "it is copied as a whole")
+    elif is_reinterpretation(node):
+        host.reads[node] = None
+        state.force(node.src[0], [host], "its bytes are read in another width")
+    else:
+        _compute_in(state, host, node, {place: None})
+
+
+def _launch(state: _State, group: Group, node: UOp) -> None:
+    """Read the arguments of a hand-written kernel; what it writes it finds in the memory of its results."""
+    if node not in state.destinations:
+        raise EffectError("after", "what a kernel left in memory was overwritten, and a kernel is never run twice")
+    state.launches[launch_key(node)] = group
+    for i in node.arg.reads:
+        if node.arg.bindings[i] < 0:
+            group.reads[node.src[i]] = None
+            state.force(node.src[i], [group], "a hand-written kernel reads it")
+
+
+def launch_key(node: UOp) -> tuple[object, ...]:
+    """What the results of one call have in common."""
+    return node.src, node.arg._replace(result=-1)
+
+
+def _compute_in(state: _State, group: Group, node: UOp, places: Mapping[Place, None]) -> None:
+    """Compute a node inline in a group and pass the wish on to its sources."""
+    known = group.places.setdefault(node, {})
+    depth = state.facts[node].depth
+    if is_elementwise(node):
+        group.size += len(places)
+    elif node.op is ops.GATHER:
+        _read_anywhere(state, group, node.src[0])
+    for place in places:
+        known[place] = None
+        if node.op is ops.REDUCE and group.times(place) == group.iterations:
+            group.contraction = True
+        for source, below in sources_at(group, node, place, depth):
+            state.wanted.setdefault(source, {}).setdefault(group, {})[below] = None
+
+
+def _read_anywhere(state: _State, group: Group, node: UOp) -> None:
+    """Read a value at positions that are only known when the kernel runs: it has to lie in memory."""
+    while node.op in ops.MOVEMENT:
+        node = node.src[0]
+    group.reads[node] = None
+    if node.op not in LEAVES:
+        state.force(node, [group], "it is read at computed positions")
+
+
+# --- decisions ---------------------------------------------------------------------------------
+
+
+def _reason_to_store(state: _State, node: UOp, wanted: Mapping[Group, Mapping[Place, None]]) -> str | None:
+    """Why a value must or had better be stored; None to compute it where it is wanted."""
+    if node.op in OPAQUE:
+        return "produced outside kernels"
+    if node in state.forced:
+        return state.forced[node]
+    if node.op in ops.MOVEMENT:
+        return None
+    if not state.fuse:
+        return "fusion is off"
+    if any(group.size >= MAX_OPS or len(group.reads) >= MAX_OPERANDS for group in wanted):
+        return "the kernel is full"
+    if node.op is ops.REDUCE:
+        return _reason_to_store_reduction(node, wanted)
+    return _reason_to_store_elementwise(state, node, wanted)
+
+
+def _reason_to_store_reduction(node: UOp, wanted: Mapping[Group, Mapping[Place, None]]) -> str | None:
+    if len(wanted) > 1:
+        return "a reduction that several kernels want"
+    ((group, places),) = wanted.items()
+    if len(places) > 1:
+        return "a reduction that is wanted at several places"
+    (place,) = places
+    times, elements = group.times(place), element_count(node.shape)
+    if element_count(group.root.shape) < FEW_ROWS <= elements and element_count(node.src[0].shape) >= LONG:
+        return "parts of a long reduction, for threads to share"
+    if _continues_reduction(group, node) and times <= 2 * elements:
+        return None
+    if place.gate is not None:
+        return "a reduction that is wanted only in part"
+    if times > elements:
+        return f"a reduction that would be computed {times // max(elements, 1)} times"
+    if times == group.iterations:
+        return "a second full-width reduction in one kernel" if group.contraction else None
+    if times < FEW_ROWS and element_count(node.src[0].shape) > SMALL:
+        return "too few rows to share among threads"
+    return None
+
+
+def _continues_reduction(group: Group, node: UOp) -> bool:
+    """Whether a sum's only reader is, behind movements, a sum computed in this group."""
+    if node.arg[0] is not ops.ADD:
+        return False
+    return any(
+        reader.op is ops.REDUCE and reader.arg[0] is ops.ADD and reader.dtype is node.dtype and _reads(reader, node)
+        for reader in group.places
+    )
+
+
+def _reads(reader: UOp, node: UOp) -> bool:
+    source = reader.src[0]
+    while source.op in ops.MOVEMENT:
+        source = source.src[0]
+    return source is node
+
+
+def _reason_to_store_elementwise(state: _State, node: UOp, wanted: Mapping[Group, Mapping[Place, None]]) -> str | None:
+    facts = state.facts[node]
+    elements = element_count(node.shape)
+    if len(wanted) > 1 and (facts.chain_cost > CHEAP or facts.above_reduce) and elements > 1:
+        return f"several kernels want it and a recomputation costs {facts.chain_cost}"
+    for group, places in wanted.items():
+        if len(places) > 1 and facts.above_reduce:
+            return f"the result of a reduction, wanted at {len(places)} places"
+        for place in places:
+            times = group.times(place)
+            if times < 2 * elements or times * 8 <= group.iterations or not facts.chain_cost:
+                continue
+            if _inside_reduction(place) or facts.chain_cost > CHEAP or facts.above_reduce:
+                return f"it would be computed {times // max(elements, 1)} times"
+    return None
+
+
+def _inside_reduction(place: Place) -> bool:
+    """Whether a place varies with a range that a reduction runs through."""
+    return any(r.arg[0][0] > 0 for part in place.index for r in part.ranges)
+
+
+# --- hosting -----------------------------------------------------------------------------------
+
+
+def _host(state: _State, node: UOp, wanted: Mapping[Group, Mapping[Place, None]]) -> Group | None:
+    """A group that computes the value at exactly its own elements and may store it on the way."""
+    if not state.fuse or node.op in OPAQUE:
+        return None
+    whole = state.whole.get(node, {})
+    for group, places in wanted.items():
+        if len(places) != 1 or group.size >= MAX_OPS or len(group.reads) + len(group.stored) >= MAX_OPERANDS:
+            continue
+        (place,) = places
+        if group in whole or _writes_same_memory(state, group, node):
+            continue
+        if not _computed_once(group, node, place) or (node.op is ops.REDUCE and group.contraction):
+            continue
+        if not any(_depends(state, group, other) for other in (*wanted, *whole) if other is not group):
+            return group
+    return None
+
+
+def _writes_same_memory(state: _State, group: Group, node: UOp) -> bool:
+    """Whether the group writes memory that this value also goes to: one kernel has no order among them."""
+    numbers = {d.number for d in state.destinations.get(node, ())}
+    return any(d.number in numbers for value in group.stored for d in state.destinations.get(value, ()))
+
+
+def _computed_once(group: Group, node: UOp, place: Place) -> bool:
+    """Whether the group computes each element of the value once, at its root's own ranges."""
+    if place.gate is not None or _inside_reduction(place):
+        return False
+    if node.op is ops.REDUCE and group.times(place) < FEW_ROWS and element_count(node.src[0].shape) > SMALL:
+        return False
+    if group.at_root(place, node.shape):
+        return True
+    axes = [part for part in place.index if part.op is ops.RANGE]
+    plain = len(set(axes)) == len(axes) and all(p.op is ops.RANGE or p.is_const(0) for p in place.index)
+    return plain and group.times(place) == element_count(node.shape)
+
+
+def _depends(state: _State, group: Group, other: Group) -> bool:
+    """Whether a group needs, through any path, what another one stores; True when the search is too long."""
+    seen: set[UOp] = set()
+    pending = list(group.stored)
+    while pending:
+        node = pending.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if len(seen) > MAX_SEARCH:
+            return True
+        writer = state.writer.get(node)
+        if writer is other:
+            return True
+        if writer is not None and writer is not group:
+            pending.extend(writer.stored)
+        pending.extend(node.src)
+    return False

@@ -1,0 +1,96 @@
+"""From pure values to writes of memory.
+
+In the graph a write is a value.  Here an output with a target becomes one or more stores into the
+target's memory, in program order: a chain of WRITEs that starts from the target's own contents
+stores only the written regions, anything else stores the whole.  `in_place_conflict` says whether a
+kernel may write memory that it reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lazulite.analysis.access import may_overlap
+from lazulite.analysis.regions import Region, apply_region
+from lazulite.ir import ops
+from lazulite.ir.uop import UOp, toposort
+from lazulite.schedule.groups import Destination
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """A value and the memory it goes to."""
+
+    value: UOp
+    destination: Destination
+    late: bool = False
+    """Whether the value must be finished before the first write of its target: it reads the old contents,
+    and an earlier store of the same target comes first."""
+
+
+def stores_of(value: UOp, target: UOp | None, number: int) -> list[Store]:
+    """The stores that give memory `number` (the target's, if there is one) the value."""
+    writes: list[tuple[Region, UOp]] = []
+    previous = value
+    while target is not None and previous is not target:
+        if previous.op is ops.WRITE and previous.arg:
+            writes.append((previous.arg, previous.src[1]))
+            previous = previous.src[0]
+        elif previous.op is ops.LAUNCH:
+            writes.append(((), previous))
+            previous = previous.src[previous.arg.result]
+        else:
+            break
+    if previous is not target or target is None:
+        writes = _from_whole(value, writes)
+    writes.reverse()
+    stores = [
+        Store(value, Destination(number, (), position))
+        if target is None or not region
+        else Store(_spread_to_region(target, region, value), Destination(number, region, position), position > 0)
+        for position, (region, value) in enumerate(writes)
+    ]
+    return [store for store in stores if 0 not in store.value.shape]
+
+
+def _from_whole(value: UOp, writes: list[tuple[Region, UOp]]) -> list[tuple[Region, UOp]]:
+    """The writes (last first) where the old contents are not kept: one store of the whole value, or, for a
+    kernel that writes into its argument, the kernel with what follows, after a store of that argument."""
+    for position in reversed(range(len(writes))):
+        launch = writes[position][1]
+        if not writes[position][0]:
+            return [*writes[: position + 1], ((), launch.src[launch.arg.result])]
+    return [((), value)]
+
+
+def _spread_to_region(target: UOp, region: Region, value: UOp) -> UOp:
+    """A rank-0 value fills the region."""
+    if value.shape:
+        return value
+    shape = apply_region(target, region).shape
+    return value if not shape else UOp(ops.EXPAND, value.dtype, (value,), shape)
+
+
+def reads_contents(value: UOp, target: UOp) -> bool:
+    """Whether a value depends on the old contents of a target."""
+    return target in toposort(value)
+
+
+def in_place_conflict(sink: UOp, slots: Sequence[int]) -> bool:
+    """Whether a kernel that writes these argument slots reads them other than at the element it writes.
+
+    Each load must be at the index of the store and part of the stored value, so that it comes first, or
+    of elements that are never written.
+    """
+    for slot in slots:
+        stores = [s for s in sink.src if s.src[0].arg[0] == slot]
+        loads = [n for n in toposort(sink) if n.op is ops.LOAD and n.src[0].arg[0] == slot]
+        if not loads:
+            continue
+        if len(stores) != 1:
+            return True
+        index, cone = stores[0].src[1], set(toposort(stores[0].src[2]))
+        if any((load not in cone or load.src[1] is not index) and may_overlap(load.src[1], index) for load in loads):
+            return True
+    return False
