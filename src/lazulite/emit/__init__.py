@@ -1,0 +1,1 @@
+"""From instructions to machine code or text for one target."""

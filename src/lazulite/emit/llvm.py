@@ -1,0 +1,194 @@
+"""Write a `LINEAR` kernel as LLVM assembly, and compile that to an object file.
+
+Vectors and register tiles are whole values until here: a node over rows becomes one instruction for
+each point of its rows, a node over a lane range vector instructions.  The text is already in the form
+that the code generator wants (SSA, explicit vectors), so no pass of LLVM's optimiser runs.
+
+The function is `void kernel(const int64_t *args, int64_t begin, int64_t end, char *scratch)`: an
+argument is an address or the bits of a scalar; `begin..end` are the turns of the outermost parallel
+range to run.  Statements beside that range run with its last turn.  The object calls nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from lazulite.emit.base import Binary
+from lazulite.emit.llvm_compute import ComputeWriter
+from lazulite.emit.llvm_object import compile_text
+from lazulite.emit.llvm_types import type_name
+from lazulite.emit.llvm_values import At
+from lazulite.ir import ops
+from lazulite.ir.target import Target
+from lazulite.ir.uop import UOp
+from lazulite.kernel.nest import extent
+
+_PLAIN = ops.ELEMENTWISE | {ops.LOAD, ops.STORE}
+
+
+@dataclass(slots=True)
+class _Loop:
+    """A loop that is being written."""
+
+    closer: UOp
+    counter: str
+    head: str
+    latch: str
+    leave: str
+    entry: str
+    end: str
+    phis: list[tuple[int, UOp, tuple[int, ...], str]]
+    """The line of each state's phi, the state, its rows, and its first value."""
+
+
+class Writer(ComputeWriter):
+    """Writes one kernel."""
+
+    def __init__(self, linear: UOp, name: str) -> None:
+        super().__init__(linear)
+        self.name = name
+        self.loops: list[_Loop] = []
+        self.closers = {node.src[0]: node for node in linear.src if node.op is ops.FOR}
+        self.parallel = next((r for r in self.closers if r.arg[1] == "parallel"), None)
+        self.yields: dict[UOp, list[dict[tuple[int, ...], str]]] = {}
+
+    def write(self) -> str:
+        """The whole module."""
+        self._enter()
+        for group in self._groups():
+            first = group[0]
+            if first.op in _PLAIN:
+                for at in self.points(self.form(first).rows):
+                    for node in group:
+                        self._plain(node, at)
+            elif first.op is ops.RANGE:
+                self._open_loop(first)
+            elif first.op is ops.FOR:
+                self._close_loop()
+            elif first.op is ops.FINAL:
+                self.values[first] = self.yields[first.src[0]][first.arg]
+            elif first.op is ops.REDUCE:
+                self.reduce(first)
+        self.text.line("ret void")
+        head = f"define void @{self.name}(ptr %args, i64 %begin, i64 %end, ptr %scratch) nounwind {{\nentry:"
+        declarations = sorted(self.text.declarations.values())
+        return "\n".join([*declarations, *self.constants(), head, *self.text.lines, "}", ""])
+
+    def _groups(self) -> Iterator[list[UOp]]:
+        """Neighbours over the same rows together: they are written one row after another."""
+        group: list[UOp] = []
+        for node in self.nodes:
+            if node.op in _PLAIN and node not in self.used and node.op is not ops.STORE:
+                continue
+            fits = node.op in _PLAIN and self.form(node).rows
+            if group and (not fits or self.form(node).rows != self.form(group[0]).rows):
+                yield group
+                group = []
+            if fits:
+                group.append(node)
+            else:
+                yield [node]
+        if group:
+            yield group
+
+    def _enter(self) -> None:
+        for node in self.leaves:
+            self.argument(node)
+        if self.parallel is not None:
+            self.last = self.text.define(f"icmp eq i64 %end, {extent(self.parallel)}")
+
+    def _plain(self, node: UOp, at: At) -> None:
+        if node.op is ops.LOAD:
+            result = self.load(node, at)
+        elif node.op is ops.STORE:
+            self.store(node, at, self.last if self._runs_in_every_chunk(node) else None)
+            return
+        else:
+            result = self.element(node, at)
+        self.values.setdefault(node, {})[self.key(node, at)] = result
+
+    # --- loops ----------------------------------------------------------------------------------
+
+    def _open_loop(self, r: UOp) -> None:
+        text, closer = self.text, self.closers[r]
+        head, latch, leave = (text.label(p) for p in ("loop", "latch", "done"))
+        states = [(c, key, self.operand(c.src[1], at, self.lanes_of(c), 64))
+                  for c in self.carries.get(r, ()) for at, key in self._keyed(c)]  # fmt: skip
+        begin, end, entry = "0", str(extent(r)), text.block
+        if r.arg[1] == "parallel":
+            begin, end = "%begin", "%end"
+            text.branch(text.define("icmp slt i64 %begin, %end"), head, leave)
+        elif self.parallel is not None and not self.loops and self._belongs_to_one_chunk(closer):
+            text.branch(self.last, head, leave)
+        else:
+            text.jump(head)
+        text.open(head)
+        counter = text.fresh("i")
+        phis: list[tuple[int, UOp, tuple[int, ...], str]] = []
+        self.values[r] = {(): counter}
+        phis.append((text.line(""), r, (), begin))
+        for carry, key, first in states:
+            name = text.fresh("c")
+            phis.append((text.line(""), carry, key, first))
+            self.values.setdefault(carry, {})[key] = name
+        self.loops.append(_Loop(closer, counter, head, latch, leave, entry, end, phis))
+
+    def _close_loop(self) -> None:
+        text, loop = self.text, self.loops.pop()
+        r = loop.closer.src[0]
+        results = []
+        for carry in self.carries.get(r, ()):
+            value = loop.closer.src[1 + carry.arg]
+            results.append({key: self.operand(value, at, self.lanes_of(carry), 64) for at, key in self._keyed(carry)})
+        self.yields[loop.closer] = results
+        text.jump(loop.latch)
+        text.open(loop.latch)
+        following = text.define(f"add nuw nsw i64 {loop.counter}, 1")
+        text.branch(text.define(f"icmp slt i64 {following}, {loop.end}"), loop.head, loop.leave)
+        for line, node, key, first in loop.phis:
+            kind = "i64" if node is r else type_name(node.dtype, self.lanes_of(node))
+            after = following if node is r else results[node.arg][key]
+            name = self.values[node][key]
+            text.fill(line, f"{name} = phi {kind} [{first}, %{loop.entry}], [{after}, %{loop.latch}]")
+        text.open(loop.leave)
+
+    def _keyed(self, node: UOp) -> list[tuple[dict[UOp, int], tuple[int, ...]]]:
+        return [(at, self.key(node, at)) for at in self.points(self.form(node).rows)]
+
+    # --- beside the parallel loop: what others see is written once, what a thread keeps for itself by each -----
+
+    def _runs_in_every_chunk(self, store: UOp) -> bool:
+        """Whether a store of memory that others see would be executed once for each chunk."""
+        if self.parallel is None or not _is_seen_by_others(store):
+            return False
+        if not self.loops:
+            return True
+        outermost = self.loops[0].closer
+        return outermost.src[0] is not self.parallel and not self._belongs_to_one_chunk(outermost)
+
+    def _belongs_to_one_chunk(self, loop: UOp) -> bool:
+        """Whether only the last chunk needs a loop: it writes memory that others see, and none of the thread's own."""
+        stores, pending = [], [loop]
+        while pending:
+            effect = pending.pop()
+            if effect.op is ops.STORE:
+                stores.append(effect)
+            elif effect.op is ops.FOR:
+                pending += effect.src[1 + effect.arg :]
+        return bool(stores) and all(map(_is_seen_by_others, stores))
+
+
+def _is_seen_by_others(store: UOp) -> bool:
+    memory = store.src[0]
+    while memory.op is ops.AFTER:
+        memory = memory.src[0]
+    return memory.op is ops.PARAM
+
+
+def emit(linear: UOp, target: Target, name: str = "kernel") -> Binary:
+    """The finished program of a kernel."""
+    writer = Writer(linear, name)
+    source = writer.write()
+    parallel = extent(writer.parallel) if writer.parallel is not None else 1
+    return Binary(name, compile_text(source, target), "elf", writer.scratch_bytes, parallel)

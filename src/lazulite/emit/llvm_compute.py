@@ -1,0 +1,163 @@
+"""Elementwise operations, conversions and reductions inside registers as LLVM assembly.
+
+One instruction (or a few) for each row; the table of `llvm_table.py` says which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lazulite.emit.llvm_memory import MemoryWriter
+from lazulite.emit.llvm_table import NATIVE, UNSIGNED_INDEX
+from lazulite.emit.llvm_types import conversion, type_name
+from lazulite.emit.llvm_values import At
+from lazulite.ir import ops
+from lazulite.ir.dtype import DType, dtypes
+from lazulite.ir.ops import Op
+from lazulite.ir.target import Target
+from lazulite.ir.uop import UOp
+from lazulite.kernel.nest import extent
+
+
+def native(target: Target) -> Callable[[UOp], bool]:
+    """Which nodes `Writer` can write for this target."""
+
+    def writes(node: UOp) -> bool:
+        op = node.op
+        if op in (ops.WHERE, ops.BITCAST):
+            return True
+        if op is ops.CAST:
+            return _converts(target, node.src[0].dtype, node.dtype)
+        if op in (ops.SHL, ops.SHR) and node.dtype is not dtypes.index:
+            count = node.src[1]
+            return count.vmin >= 0 and count.vmax < node.dtype.bits
+        return target.has(op, node.src[0].dtype)
+
+    return writes
+
+
+def _converts(target: Target, source: DType, result: DType) -> bool:
+    if dtypes.float16 in (source, result):  # the instructions convert from and to float32 only
+        return dtypes.float32 in (source, result) and target.has(ops.CAST, dtypes.float16)
+    return target.has(ops.CAST, source) and target.has(ops.CAST, result)
+
+
+class ComputeWriter(MemoryWriter):
+    """Writes what is computed from values in registers."""
+
+    def element(self, node: UOp, at: At) -> str:
+        lanes = self.form(node).lanes
+        bits = self.index_bits(node, lanes)
+        if node.op is ops.WHERE:
+            return self._select(node, at, lanes, bits)
+        operands = [self.operand(s, at, lanes, bits) for s in node.src]
+        source = type_name(node.src[0].dtype, lanes, bits)
+        if node.op is ops.BITCAST:
+            return self.text.define(f"bitcast {source} {operands[0]} to {type_name(node.dtype, lanes)}")
+        if node.op is ops.CAST:
+            return self._cast(node, operands[0], source, lanes, bits)
+        if node.op in UNSIGNED_INDEX:
+            return self._divide(node, operands, source, lanes, bits)
+        return self._instruct(NATIVE[node.op, node.src[0].dtype.kind], source, operands, node, lanes)
+
+    def _instruct(self, form: str, kind: str, operands: list[str], node: UOp, lanes: int) -> str:
+        if form.startswith("@"):
+            return self.text.define(self.text.call(form, kind, [(kind, o) for o in operands], [kind]))
+        if "{a}" in form:
+            one = "true" if node.dtype is dtypes.bool else "-1"
+            ones = f"splat ({type_name(node.dtype)} {one})" if lanes else one
+            return self.text.define(form.format(t=kind, a=operands[0], ones=ones))
+        return self.text.define(f"{form} {kind} {', '.join(operands)}")
+
+    def _select(self, node: UOp, at: At, lanes: int, bits: int) -> str:
+        gate, kind = node.src[0], type_name(node.dtype, lanes, bits)
+        wide = self.lanes_of(gate)
+        chosen = f"{type_name(dtypes.bool, wide)} {self.operand(gate, at, wide, 64)}"
+        yes, no = (self.operand(s, at, lanes, bits) for s in node.src[1:])
+        return self.text.define(f"select {chosen}, {kind} {yes}, {kind} {no}")
+
+    def _cast(self, node: UOp, value: str, source: str, lanes: int, bits: int) -> str:
+        old, new = node.src[0].dtype, node.dtype
+        if dtypes.float16 in (old, new):
+            return self._half(value, new, lanes)
+        if old is dtypes.index and bits == 32:
+            old = dtypes.int32
+        if new is dtypes.index and bits == 32:
+            new = dtypes.int32
+        result = type_name(new, lanes, bits)
+        form = conversion(old, new)
+        if form == "nonzero":
+            compare = "fcmp une" if old.is_float else "icmp ne"
+            return self.text.define(f"{compare} {source} {value}, zeroinitializer")
+        if form.startswith("@"):
+            return self.text.define(self.text.call(form, result, [(source, value)], [result, source]))
+        return self.text.define(f"{form} {source} {value} to {result}") if form else value
+
+    def _half(self, value: str, new: DType, lanes: int) -> str:
+        """Between float32 and half, whose values are bits."""
+        half, bits, full = (f"<{lanes} x {t}>" if lanes else t for t in ("half", "i16", "float"))
+        if new is dtypes.float16:
+            value = self.text.define(f"fptrunc {full} {value} to {half}")
+            return self.text.define(f"bitcast {half} {value} to {bits}")
+        value = self.text.define(f"bitcast {bits} {value} to {half}")
+        return self.text.define(f"fpext {half} {value} to {full}")
+
+    def _divide(self, node: UOp, operands: list[str], kind: str, lanes: int, bits: int) -> str:
+        """INDEX // and %, which round down; the divisor is positive."""
+        x, y = operands
+        if node.src[0].vmin >= 0:
+            return self.text.define(f"{UNSIGNED_INDEX[node.op]} {kind} {x}, {y}")
+        rest = self.text.define(f"srem {kind} {x}, {y}")
+        past = self.text.define(f"icmp slt {kind} {rest}, zeroinitializer")
+        gate = type_name(dtypes.bool, lanes)
+        if node.op is ops.MOD:
+            lifted = self.text.define(f"add {kind} {rest}, {y}")
+            return self.text.define(f"select {gate} {past}, {kind} {lifted}, {kind} {rest}")
+        quotient = self.text.define(f"sdiv {kind} {x}, {y}")
+        less = self.text.define(f"sext {gate} {past} to {kind}")
+        return self.text.define(f"add {kind} {quotient}, {less}")
+
+    # --- reductions inside registers ------------------------------------------------------------
+
+    def reduce(self, node: UOp) -> None:
+        """Rows pairwise, then lanes pairwise: a fixed tree."""
+        value, ranges, op = node.src[0], node.src[1:], node.arg[0]
+        rows = tuple(r for r in ranges if r.arg[1] == "row")
+        lane = next((r for r in ranges if r.arg[1] == "lane"), None)
+        lanes = extent(lane) if lane is not None else self.form(value).lanes
+        bits = self.index_bits(node, lanes)
+        results = {}
+        for at in self.points(self.form(node).rows):
+            parts = [self.operand(value, {**at, **more}, lanes, bits) for more in self.points(rows)]
+            kind = type_name(value.dtype, lanes, bits)
+            total = self._tree(op, value.dtype, kind, parts)
+            if lane is not None:
+                total = self._across(op, value.dtype, total, lanes, bits)
+            results[self.key(node, at)] = total
+        self.values[node] = results
+
+    def _tree(self, op: Op, dtype: DType, kind: str, parts: list[str]) -> str:
+        while len(parts) > 1:
+            pairs = [self._combine(op, dtype, kind, a, b) for a, b in zip(parts[::2], parts[1::2], strict=False)]
+            parts = pairs + parts[len(pairs) * 2 :]
+        return parts[0]
+
+    def _across(self, op: Op, dtype: DType, vector: str, lanes: int, bits: int) -> str:
+        """Halves of the vector combined until one lane is left; an odd lane waits at the end."""
+        waiting = []
+        scalar = type_name(dtype, 0, bits)
+        while lanes > 1:
+            kind, half = type_name(dtype, lanes, bits), lanes // 2
+            if lanes % 2:
+                waiting.append(self.text.define(f"extractelement {kind} {vector}, i64 {lanes - 1}"))
+            low = self.text.shuffle(kind, vector, range(half))
+            high = self.text.shuffle(kind, vector, range(half, 2 * half))
+            vector, lanes = self._combine(op, dtype, type_name(dtype, half, bits), low, high), half
+        first = self.text.define(f"extractelement {type_name(dtype, 1, bits)} {vector}, i64 0")
+        return self._tree(op, dtype, scalar, [first, *waiting])
+
+    def _combine(self, op: Op, dtype: DType, kind: str, left: str, right: str) -> str:
+        form = NATIVE[op, dtype.kind]
+        if form.startswith("@"):
+            return self.text.define(self.text.call(form, kind, [(kind, left), (kind, right)], [kind]))
+        return self.text.define(f"{form} {kind} {left}, {right}")

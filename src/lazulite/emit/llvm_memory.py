@@ -1,0 +1,179 @@
+"""Memory access of a kernel as LLVM assembly: addresses, loads, stores and their gates.
+
+An address is a pointer that varies with loops plus an offset in bytes known now, which becomes part of
+the instruction.  By its step from lane to lane an access is contiguous, reversed, or a gather; an
+access without lanes is scalar and is spread over lanes where it is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lazulite.emit.llvm_types import literal, type_name, vector_literal
+from lazulite.emit.llvm_values import At, ValueWriter, form_of
+from lazulite.emit.static import stride
+from lazulite.ir import ops
+from lazulite.ir.dtype import DType, Scalar, dtypes
+from lazulite.ir.uop import UOp
+from lazulite.kernel.nest import extent
+from lazulite.lower.addresses import address
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where an access goes: a pointer, and how lanes step from it."""
+
+    pointer: str
+    step: int | None
+    """The step from lane to lane in elements; None where it is not constant."""
+    steps: Sequence[int]
+    """The position of each lane in elements, as far as it is known now."""
+    positions: str
+    """The rest of it, a vector of INDEX; empty where there is none."""
+    bits: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Gate:
+    """Where an access may happen: a bool or a vector of them; empty text for everywhere."""
+
+    text: str
+    vector: bool
+    never: bool
+
+
+_OPEN = _Gate("", False, False)
+
+
+def _stored(dtype: DType) -> str:
+    """The type of an element in memory."""
+    return "i8" if dtype is dtypes.bool else type_name(dtype)
+
+
+class MemoryWriter(ValueWriter):
+    """Writes loads and stores."""
+
+    def load(self, node: UOp, at: At) -> str:
+        """Read memory where the gate allows, zero elsewhere."""
+        lane = self.form(node).lane
+        lanes = extent(lane) if lane is not None else 0
+        place = self._place(node.src[0], node.src[1], at, lane)
+        gate = self._gate(node.src[2], at) if len(node.src) > 2 else _OPEN
+        element = _stored(node.dtype)
+        kind = f"<{lanes} x {element}>" if lanes else element
+        if gate.never:
+            return literal(node.dtype, 0) if not lanes else "zeroinitializer"
+        if not lanes or (place.step in (1, -1) and not gate.vector):
+            value = self._simple_load(place, gate, kind, node.dtype.itemsize, lanes)
+        elif place.step == 1:
+            value = self._call_load("@llvm.masked.load", kind, ("ptr", place.pointer), gate, node.dtype, lanes)
+        else:
+            pointers = (f"<{lanes} x ptr>", self._pointers(place, element, lanes))
+            value = self._call_load("@llvm.masked.gather", kind, pointers, gate, node.dtype, lanes)
+        if node.dtype is dtypes.bool:
+            value = self.text.define(f"icmp ne {kind} {value}, zeroinitializer")
+        return value
+
+    def _simple_load(self, place: _Place, gate: _Gate, kind: str, size: int, lanes: int) -> str:
+        pointer = self._offset(place.pointer, (1 - lanes) * size) if lanes and place.step == -1 else place.pointer
+        if gate.text:
+            self.zeros = max(self.zeros, size * max(lanes, 1))
+            pointer = self.text.define(f"select i1 {gate.text}, ptr {pointer}, ptr @zeros")
+        value = self.text.define(f"load {kind}, ptr {pointer}, align {size}")
+        return self.text.shuffle(kind, value, range(lanes - 1, -1, -1)) if lanes and place.step == -1 else value
+
+    def _call_load(self, name: str, kind: str, place: tuple[str, str], gate: _Gate, dtype: DType, lanes: int) -> str:
+        mask = (f"<{lanes} x i1>", self._mask(gate, lanes))
+        operands = [place, ("i32", str(dtype.itemsize)), mask, (kind, "zeroinitializer")]
+        return self.text.define(self.text.call(name, kind, operands, [kind, place[0]]))
+
+    def store(self, node: UOp, at: At, only: str | None) -> None:
+        """Write memory where the gate allows; `only` is a further condition on the whole statement."""
+        form = self.form(node)
+        lanes, value = form.lanes, node.src[2]
+        place = self._place(node.src[0], node.src[1], at, form.lane)
+        gate = self._gate(node.src[3], at) if len(node.src) > 3 else _OPEN
+        if gate.never:
+            return
+        data = self.operand(value, at, lanes, 64)
+        if value.dtype is dtypes.bool:
+            source, result = type_name(dtypes.bool, lanes), f"<{lanes} x i8>" if lanes else "i8"
+            data = self.text.define(f"zext {source} {data} to {result}")
+        conditions = [c for c in (only, gate.text if not gate.vector else "") if c]
+        if not conditions:
+            self._write(place, gate, data, value.dtype, lanes)
+            return
+        inside, after = self.text.label("write"), self.text.label("after")
+        condition = conditions[0] if len(conditions) == 1 else self.text.define(f"and i1 {', '.join(conditions)}")
+        self.text.branch(condition, inside, after)
+        self.text.open(inside)
+        self._write(place, gate, data, value.dtype, lanes)
+        self.text.jump(after)
+        self.text.open(after)
+
+    def _write(self, place: _Place, gate: _Gate, data: str, dtype: DType, lanes: int) -> None:
+        element, size = _stored(dtype), dtype.itemsize
+        kind = f"<{lanes} x {element}>" if lanes else element
+        mask = gate if gate.vector else _OPEN
+        if lanes and place.step == -1 and not mask.vector:
+            data = self.text.shuffle(kind, data, range(lanes - 1, -1, -1))
+            place = _Place(self._offset(place.pointer, (1 - lanes) * size), 1, place.steps, "", 64)
+        if not lanes or (place.step == 1 and not mask.vector):
+            self.text.line(f"store {kind} {data}, ptr {place.pointer}, align {size}")
+            return
+        masked: list[tuple[str, str]] = [("i32", str(size)), (f"<{lanes} x i1>", self._mask(mask, lanes))]
+        if place.step == 1:
+            target, name = ("ptr", place.pointer), "@llvm.masked.store"
+        else:
+            target, name = (f"<{lanes} x ptr>", self._pointers(place, element, lanes)), "@llvm.masked.scatter"
+        self.text.line(self.text.call(name, "void", [(kind, data), target, *masked], [kind, target[0]]))
+
+    # --- addresses and gates --------------------------------------------------------------------
+
+    def _place(self, memory: UOp, index: UOp, at: At, lane: UOp | None) -> _Place:
+        while memory.op is ops.AFTER:
+            memory = memory.src[0]
+        element, size = _stored(memory.dtype), memory.dtype.itemsize
+        pointer = self.values[memory][()]
+        parts = address(index)
+        if parts.dynamic is not None:
+            position = self.operand(parts.dynamic, at, 0, 64)
+            pointer = self.text.once(f"getelementptr {element}, ptr {pointer}, i64 {position}")
+        steps = [int(v) for v in self.known.lanes(parts.static, at, lane)] if parts.static is not None else [0]
+        if parts.mixed is not None and not (lanes := self.lanes_of(parts.mixed)):
+            position = self.operand(parts.mixed, at, 0, 64)
+            pointer = self.text.once(f"getelementptr {element}, ptr {pointer}, i64 {position}")
+        elif parts.mixed is not None:
+            bits = self.index_bits(parts.mixed, lanes)
+            return _Place(pointer, None, steps, self.operand(parts.mixed, at, lanes, bits), bits)
+        return _Place(self._offset(pointer, steps[0] * size), stride(steps) if len(steps) > 1 else 0,
+                      [s - steps[0] for s in steps], "", 64)  # fmt: skip
+
+    def _offset(self, pointer: str, amount: int) -> str:
+        return self.text.once(f"getelementptr i8, ptr {pointer}, i64 {amount}") if amount else pointer
+
+    def _pointers(self, place: _Place, element: str, lanes: int) -> str:
+        """A pointer for each lane."""
+        kind = f"<{lanes} x i{place.bits}>"
+        steps = list(place.steps) * (lanes if len(place.steps) == 1 else 1)
+        constant = vector_literal(f"i{place.bits}", [str(s) for s in steps])
+        positions = place.positions or constant
+        if place.positions and any(steps):
+            positions = self.text.once(f"add {kind} {place.positions}, {constant}")
+        return self.text.once(f"getelementptr {element}, ptr {place.pointer}, {kind} {positions}")
+
+    def _gate(self, node: UOp, at: At) -> _Gate:
+        lanes = self.lanes_of(node)
+        if self.is_static(node):
+            known: list[Scalar] = self.known.lanes(node, at, form_of(node.ranges).lane)
+            if all(known):
+                return _OPEN
+            if not any(known):
+                return _Gate("", False, True)
+        return _Gate(self.operand(node, at, lanes, 64), bool(lanes), False)
+
+    def _mask(self, gate: _Gate, lanes: int) -> str:
+        if not gate.text:
+            return "splat (i1 true)"
+        return gate.text if gate.vector else self.text.splat("i1", gate.text, lanes)

@@ -1,0 +1,92 @@
+"""The text of one LLVM function while it is written: fresh names, blocks, intrinsics, splats."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lazulite.emit.llvm_types import suffix
+
+Typed = tuple[str, str]
+"""A type and a value of it, as text."""
+
+
+class Text:
+    """Lines of a function body, one block after another.
+
+    A splat of a value is made once in each block, where it is used, so that the code generator can fold the
+    load of a scalar into the instruction that wants it in every lane.
+    """
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.declarations: dict[str, str] = {}
+        self.block = "entry"
+        self.count = 0
+        self._made: dict[tuple[str, ...], str] = {}
+
+    def fresh(self, prefix: str = "v") -> str:
+        """A name that is not in use."""
+        self.count += 1
+        return f"%{prefix}{self.count}"
+
+    def line(self, text: str) -> int:
+        """Write a line; gives its number, for `fill`."""
+        self.lines.append(f"  {text}")
+        return len(self.lines) - 1
+
+    def fill(self, number: int, text: str) -> None:
+        """Replace a line that was written before its text was known."""
+        self.lines[number] = f"  {text}"
+
+    def define(self, text: str) -> str:
+        """A new name for the result of an instruction."""
+        name = self.fresh()
+        self.line(f"{name} = {text}")
+        return name
+
+    def once(self, text: str) -> str:
+        """The result of an instruction, computed once in this block."""
+        key = (text,)
+        if key not in self._made:
+            self._made[key] = self.define(text)
+        return self._made[key]
+
+    def open(self, label: str) -> None:
+        """Begin a block."""
+        self.lines.append(f"{label}:")
+        self.block = label
+        self._made = {}
+
+    def jump(self, label: str) -> None:
+        self.line(f"br label %{label}")
+
+    def branch(self, gate: str, yes: str, no: str) -> None:
+        self.line(f"br i1 {gate}, label %{yes}, label %{no}")
+
+    def label(self, prefix: str) -> str:
+        """A fresh name of a block."""
+        return self.fresh(prefix)[1:]
+
+    def splat(self, element: str, value: str, lanes: int) -> str:
+        """The scalar in every lane."""
+        if not value.startswith("%"):
+            return f"splat ({element} {value})"
+        kind = f"<{lanes} x {element}>"
+        key = ("splat", kind, value)
+        if key not in self._made:
+            first = self.define(f"insertelement {kind} poison, {element} {value}, i64 0")
+            zeros = f"<{lanes} x i32> zeroinitializer"
+            self._made[key] = self.define(f"shufflevector {kind} {first}, {kind} poison, {zeros}")
+        return self._made[key]
+
+    def shuffle(self, kind: str, value: str, chosen: Sequence[int]) -> str:
+        """The chosen lanes of a vector."""
+        picks = ", ".join(f"i32 {lane}" for lane in chosen)
+        return self.define(f"shufflevector {kind} {value}, {kind} poison, <{len(chosen)} x i32> <{picks}>")
+
+    def call(self, intrinsic: str, result: str, operands: Sequence[Typed], overloads: Sequence[str]) -> str:
+        """The text of a call of an intrinsic that is overloaded in these types."""
+        name = ".".join([intrinsic, *map(suffix, overloads)])
+        types = ", ".join(kind for kind, _ in operands)
+        self.declarations[name] = f"declare {result} {name}({types})"
+        return f"call {result} {name}({', '.join(f'{kind} {value}' for kind, value in operands)})"

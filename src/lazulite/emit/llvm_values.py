@@ -1,0 +1,211 @@
+"""Operands of a kernel as LLVM assembly: which rows and lanes a value has, and how it is written where it is used.
+
+A value is kept under its rows, as a scalar or a vector over its lane range.  Where another needs it in
+more lanes it is spread, where it is known now it is a constant.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from lazulite.emit.llvm_text import Text
+from lazulite.emit.llvm_types import float_literal, literal, type_name, vector_literal
+from lazulite.emit.static import Static
+from lazulite.ir import ops
+from lazulite.ir.dtype import DType, dtypes
+from lazulite.ir.uop import UOp
+from lazulite.kernel.nest import extent
+from lazulite.lower.addresses import address, is_static
+
+_LEAVES = frozenset({ops.PARAM, ops.SCRATCH, ops.SCALAR})
+At = Mapping[UOp, int]
+"""Which row of each row range is being written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """Over which rows and which lane range a value varies."""
+
+    rows: tuple[UOp, ...]
+    lane: UOp | None
+
+    @property
+    def lanes(self) -> int:
+        """The length of the vector; 0 for a scalar."""
+        return extent(self.lane) if self.lane is not None else 0
+
+
+class ValueWriter:
+    """What writing a kernel shares: the text, and the value of every node."""
+
+    def __init__(self, linear: UOp) -> None:
+        self.text = Text()
+        self.nodes = linear.src
+        self.values: dict[UOp, dict[tuple[int, ...], str]] = {}
+        self.carries: dict[UOp, list[UOp]] = {}
+        self.last = ""
+        self.zeros = 0
+        self.scratch_bytes = 0
+        self._forms = {node: form_of(found) for node, found in registers_of(self.nodes).items()}
+        self._static: dict[UOp, bool] = {}
+        self.known = Static()
+        for node in self.nodes:
+            if node.op is ops.CARRY:
+                self.carries.setdefault(node.src[0], []).append(node)
+        self.used, self.leaves = _uses(self.nodes)
+
+    def constants(self) -> list[str]:
+        """Definitions beside the function."""
+        if not self.zeros:
+            return []
+        return [f"@zeros = internal constant [{self.zeros} x i8] zeroinitializer, align 64"]
+
+    # --- values ---------------------------------------------------------------------------------
+
+    def form(self, node: UOp) -> Form:
+        """The rows and lanes of a node's value (of what it writes, for a STORE)."""
+        found = self._forms.get(node)
+        if found is None:
+            found = self._forms[node] = form_of(node.ranges)
+        return found
+
+    def lanes_of(self, node: UOp) -> int:
+        """The length of the vector that a node's value is; 0 for a scalar."""
+        return self.form(node).lanes
+
+    def is_static(self, node: UOp) -> bool:
+        """Whether the value is known now."""
+        found = self._static.get(node)
+        if found is None:
+            found = is_static(node)
+            self._static[node] = found
+        return found
+
+    def points(self, rows: Sequence[UOp]) -> list[dict[UOp, int]]:
+        """Every combination of rows."""
+        turns = itertools.product(*[range(extent(r)) for r in rows])
+        return [dict(zip(rows, turn, strict=True)) for turn in turns]
+
+    def key(self, node: UOp, at: At) -> tuple[int, ...]:
+        """Under which a node's value at these rows is kept."""
+        return tuple([at[r] for r in self.form(node).rows])
+
+    def index_bits(self, node: UOp, lanes: int) -> int:
+        """The width in which INDEX values of an operation are computed: vectors are narrow where they fit."""
+        involved = [n for n in (node, *node.src) if n.dtype is dtypes.index]
+        narrow = lanes and all(-(1 << 31) <= n.vmin and n.vmax < 1 << 31 for n in involved)
+        return 32 if narrow else 64
+
+    def operand(self, node: UOp, at: At, lanes: int, bits: int) -> str:
+        """A node's value at these rows, as a vector of `lanes` (0: a scalar) with INDEX `bits` wide."""
+        dtype = node.dtype
+        if self.is_static(node):
+            return self._known(node, at, lanes, bits)
+        if node.op is ops.SCALAR or node.op is ops.RANGE:
+            value, own, width = self.values[node][()], 0, 64
+        else:
+            form = self.form(node)
+            value, own = self.values[node][self.key(node, at)], form.lanes
+            width = self.index_bits(node, own) if dtype is dtypes.index else 64
+        if dtype is dtypes.index and width != bits:
+            wide, narrow = type_name(dtype, own, width), type_name(dtype, own, bits)
+            value = self.text.once(f"{'trunc' if bits < width else 'sext'} {wide} {value} to {narrow}")
+        if lanes and not own:
+            return self.text.splat(type_name(dtype, 0, bits), value, lanes)
+        return value
+
+    def _known(self, node: UOp, at: At, lanes: int, bits: int) -> str:
+        element = type_name(node.dtype, 0, bits)
+        lane = form_of(node.ranges).lane
+        values = [literal(node.dtype, v) for v in self.known.lanes(node, at, lane)]
+        if node.op is ops.CONST and node.dtype.is_float:
+            values = [float_literal(node.dtype, node.arg)]
+        if lane is not None:
+            return vector_literal(element, values)
+        return f"splat ({element} {values[0]})" if lanes else values[0]
+
+    def argument(self, node: UOp) -> None:
+        """Read an argument of the kernel, or find the place of its scratch memory."""
+        if node.op is ops.SCRATCH:
+            _, size, alignment = node.arg
+            start = -(-self.scratch_bytes // alignment) * alignment
+            self.scratch_bytes = start + size * node.dtype.itemsize
+            self.values[node] = {(): self.text.define(f"getelementptr i8, ptr %scratch, i64 {start}")}
+            return
+        place = self.text.define(f"getelementptr i64, ptr %args, i64 {node.arg[0]}")
+        if node.op is ops.PARAM:
+            self.values[node] = {(): self.text.define(f"load ptr, ptr {place}, align 8")}
+        else:
+            self.values[node] = {(): self._scalar(node.dtype, place)}
+
+    def _scalar(self, dtype: DType, place: str) -> str:
+        if not dtype.is_float:
+            return self.text.define(f"load {type_name(dtype)}, ptr {place}, align 8") if dtype is not dtypes.bool else (
+                self.text.define(f"trunc i8 {self.text.define(f'load i8, ptr {place}, align 8')} to i1"))  # fmt: skip
+        return self.text.define(f"load {type_name(dtype)}, ptr {place}, align 8")
+
+
+def form_of(ranges: Iterable[UOp]) -> Form:
+    """The row and lane ranges among these."""
+    kinds = sorted(set(ranges), key=lambda r: r.arg[0])
+    return Form(tuple([r for r in kinds if r.arg[1] == "row"]), next((r for r in kinds if r.arg[1] == "lane"), None))
+
+
+def registers_of(nodes: Sequence[UOp]) -> dict[UOp, frozenset[UOp]]:
+    """The row and lane ranges over which each listed node varies.
+
+    A state varies over what its first value or its next value varies over, so the list is walked
+    until nothing changes.
+    """
+    found: dict[UOp, frozenset[UOp]] = dict.fromkeys(nodes, frozenset())
+    steps = {node.src[0]: node for node in nodes if node.op is ops.FOR}
+    changed = True
+    while changed:
+        changed = False
+        for node in nodes:
+            if node.op in (ops.FOR, ops.RANGE):
+                continue
+            own = frozenset[UOp]().union(*[_known_registers(s, found) for s in _value_sources(node, steps)])
+            if node.op is ops.REDUCE:
+                own = own.difference(node.src[1:])
+            changed |= own != found[node]
+            found[node] = own
+    return found
+
+
+def _value_sources(node: UOp, steps: Mapping[UOp, UOp]) -> Sequence[UOp]:
+    """The nodes whose registers a node's value has."""
+    if node.op is ops.CARRY:
+        return node.src[1], steps[node.src[0]].src[1 + node.arg]
+    if node.op is ops.FINAL:
+        return (node.src[0].src[1 + node.arg],)
+    if node.op in (ops.LOAD, ops.STORE):
+        return node.src[1:]
+    return node.src[:1] if node.op is ops.REDUCE else node.src
+
+
+def _known_registers(node: UOp, found: Mapping[UOp, frozenset[UOp]]) -> frozenset[UOp]:
+    known = found.get(node)
+    return frozenset(r for r in node.ranges if r.arg[1] in ("lane", "row")) if known is None else known
+
+
+def _uses(nodes: Sequence[UOp]) -> tuple[set[UOp], list[UOp]]:
+    """The nodes whose values instructions need, and the arguments and scratch memory in use."""
+    used: set[UOp] = set()
+    leaves: dict[UOp, None] = {}
+    for node in reversed(nodes):
+        if node.op in ops.ELEMENTWISE and node not in used:
+            continue
+        needed = node.src
+        if node.op in (ops.LOAD, ops.STORE):
+            parts = address(node.src[1])
+            needed = (node.src[0], *[p for p in (parts.dynamic, parts.mixed) if p is not None], *node.src[2:])
+        for source in needed:
+            while source.op is ops.AFTER:
+                source = source.src[0]
+            used.add(source)
+            if source.op in _LEAVES:
+                leaves[source] = None
+    return used, sorted(leaves, key=lambda n: (n.op.number, n.arg[0]))

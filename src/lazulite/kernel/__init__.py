@@ -1,0 +1,1 @@
+"""A kernel's schedule as data: steps, their application, and how they are chosen."""

@@ -1,0 +1,309 @@
+"""Apply schedule steps to a kernel: `KERNEL` in, `KERNEL` with split, reordered and marked ranges out.
+
+Steps only rename ranges until the end; then every range of the canonical kernel is replaced once by
+an expression over the final ones.  Where a split leaves a remainder, loads and stores that vary with
+the range get a gate and a reduction's value becomes its identity beyond the end.  What a kernel
+computes never changes, except that a reduction combines its values in another order.  `Stage` and `Keep`
+are left to `lower/stage_memory.py`: they need loops in the middle of a kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from lazulite.base.errors import StageError
+from lazulite.ir import ops
+from lazulite.ir.dtype import dtypes
+from lazulite.ir.uop import UOp, index, substitute, toposort
+from lazulite.kernel.gates import split_gate
+from lazulite.kernel.nest import by_order, extent
+from lazulite.kernel.steps import Group, Keep, Name, Parallel, Partition, Reorder, Split, Stage, Step, Tile, Vectorize
+from lazulite.kernel.steps import name_text as text_of
+
+_KINDS = {Parallel: "parallel", Vectorize: "lane", Tile: "row"}
+
+
+@dataclass(slots=True)
+class _Leaf:
+    """A range that is not split: what is known about it so far."""
+
+    extent: int
+    reduces: bool
+    kind: str = "loop"
+    grouped: bool = False
+
+
+@dataclass(slots=True)
+class _Nest:
+    """The kernel between steps: its nodes still speak of the ranges in `whole`."""
+
+    sink: UOp
+    leaves: dict[Name, _Leaf]
+    order: list[Name]
+    """The leaves, outermost first."""
+    whole: list[Name]
+    splits: dict[Name, tuple[int, int]] = field(default_factory=dict)
+    """For each split range its extent and factor."""
+
+    def leaf(self, name: Name) -> _Leaf:
+        if name not in self.leaves:
+            raise StageError("kernel.steps", f"there is no range {text_of(name)}; "
+                             f"the ranges are {', '.join(map(text_of, self.order))}")  # fmt: skip
+        return self.leaves[name]
+
+    def divide(self, name: Name, first: int, second: int) -> None:
+        """The leaf gives way to two parts with these extents."""
+        old = self.leaves.pop(self._known(name))
+        at = self.order.index(name)
+        self.order[at : at + 1] = [(*name, 0), (*name, 1)]
+        self.leaves[(*name, 0)] = _Leaf(first, old.reduces)
+        self.leaves[(*name, 1)] = _Leaf(second, old.reduces)
+
+    def _known(self, name: Name) -> Name:
+        self.leaf(name)
+        return name
+
+
+def apply(kernel: UOp, steps: Iterable[Step]) -> UOp:
+    """The kernel after the steps.
+
+    The order of a range is then its place in the nest, outermost first, followed by its name.
+    """
+    nest = _read(_without_empty(kernel))
+    for step in steps:
+        _take(nest, step)
+    sink = _rewrite(nest, _final_ranges(nest))
+    _check(sink)
+    return sink
+
+
+def _without_empty(kernel: UOp) -> UOp:
+    """No statements over ranges without turns; a reduction over such a range is its identity."""
+    nodes = toposort(kernel)
+    if not any(map(_is_empty, nodes)):
+        return kernel
+    table = {}
+    for node in nodes:
+        if node.op is ops.REDUCE and any(_is_empty(r) for r in node.src[1:]):
+            table[node] = UOp.const(node.dtype, node.arg[0].identity(node.dtype))
+    (sink,) = substitute([kernel], table)
+    return sink.replace(src=tuple([s for s in sink.src if not any(_is_empty(r) for r in s.ranges)]))
+
+
+def _is_empty(node: UOp) -> bool:
+    return node.op is ops.RANGE and node.src[0].is_const(0)
+
+
+def _read(kernel: UOp) -> _Nest:
+    nodes = toposort(kernel)
+    reduces = {source for node in nodes if node.op is ops.REDUCE for source in node.src[1:]}
+    ranges = by_order(node for node in nodes if node.op is ops.RANGE)
+    leaves = {node.arg[0]: _Leaf(extent(node), node in reduces) for node in ranges}
+    return _Nest(kernel, leaves, list(leaves), list(leaves))
+
+
+def _range(name: Name, turns: int, kind: str = "loop") -> UOp:
+    return UOp(ops.RANGE, dtypes.index, (index(turns),), (name, kind))
+
+
+def _take(nest: _Nest, step: Step) -> None:
+    if isinstance(step, Split):
+        turns = nest.leaf(step.range).extent
+        nest.splits[step.range] = turns, step.factor
+        nest.divide(step.range, -(-turns // step.factor), step.factor)
+    elif isinstance(step, Partition):
+        _partition(nest, step.range, step.at)
+    elif isinstance(step, Reorder):
+        places = sorted(nest.order.index(name) for name in step.ranges if nest.leaf(name))
+        for place, name in zip(places, step.ranges, strict=True):
+            nest.order[place] = name
+    elif isinstance(step, Group):
+        nest.leaf(step.range).grouped = True
+    elif isinstance(step, Stage):
+        for name in step.axes:
+            nest.leaf(name)
+    elif not isinstance(step, Keep):
+        nest.leaf(step.range).kind = _KINDS[type(step)]
+
+
+# --- partition: statements and reductions written twice -----------------------------------------
+
+
+def _partition(nest: _Nest, name: Name, at: int) -> None:
+    turns = nest.leaf(name).extent
+    if not 0 < at < turns:
+        raise StageError("kernel.steps", f"range {text_of(name)} of extent {turns} cannot be parted at {at}")
+    if name not in nest.whole:
+        raise StageError("kernel.steps", f"range {text_of(name)} is part of a split: part the range before it")
+    old = _range(name, turns)
+    low, high = _range((*name, 0), at), _range((*name, 1), turns - at)
+    parts: list[dict[UOp, UOp]] = [{old: low}, {old: index(at) + high}]
+    if nest.leaf(name).reduces:
+        nest.sink = _part_reductions(nest.sink, old, parts, (low, high))
+    else:
+        stores = [s for store in nest.sink.src for s in _part_store(store, old, parts)]
+        nest.sink = nest.sink.replace(src=tuple(stores))
+    nest.divide(name, at, turns - at)
+    nest.whole = [n for n in nest.whole if n != name] + [(*name, 0), (*name, 1)]
+
+
+def _part_store(store: UOp, old: UOp, parts: list[dict[UOp, UOp]]) -> list[UOp]:
+    return [substitute([store], table)[0] for table in parts] if old in store.ranges else [store]
+
+
+def _part_reductions(sink: UOp, old: UOp, parts: list[dict[UOp, UOp]], new: tuple[UOp, UOp]) -> UOp:
+    done: dict[UOp, UOp] = {}
+    for node in toposort(sink):
+        src = tuple([done[s] for s in node.src])
+        done[node] = node if src == node.src else node.replace(src=src)
+        if node.op is ops.REDUCE and old in node.src[1:]:
+            halves = [_part_reduction(done[node], old, table, part) for table, part in zip(parts, new, strict=True)]
+            done[node] = UOp.apply(node.arg[0], *halves)
+    return done[sink]
+
+
+def _part_reduction(node: UOp, old: UOp, table: dict[UOp, UOp], part: UOp) -> UOp:
+    value = substitute([node.src[0]], table)[0]
+    return node.replace(src=(value, *[part if r is old else r for r in node.src[1:]]))
+
+
+# --- the end: every range replaced by what became of it -----------------------------------------
+
+
+def _final_ranges(nest: _Nest) -> dict[Name, UOp]:
+    """The ranges that stay, numbered by place; ranges with one turn are gone."""
+    outer = [name for name in nest.order if not nest.leaves[name].reduces]
+    inner = [name for name in nest.order if nest.leaves[name].reduces]
+    kept = [name for name in outer + inner if nest.leaves[name].extent != 1]
+    return {name: _range((place, *name), nest.leaves[name].extent, nest.leaves[name].kind)
+            for place, name in enumerate(kept)}  # fmt: skip
+
+
+@dataclass(slots=True)
+class _Replacement:
+    """What a range of the canonical kernel became."""
+
+    value: UOp
+    gate: UOp | None
+    loops: list[UOp]
+    """The ranges in it, those of groups first."""
+    groups: list[UOp]
+
+
+def _replacement(nest: _Nest, ranges: dict[Name, UOp], name: Name) -> _Replacement:
+    """Follow the splits of one range down to the leaves (splits nest a few deep at most)."""
+    if name in nest.leaves:
+        if name not in ranges:
+            return _Replacement(index(0), None, [], [])
+        groups = [ranges[name]] if nest.leaves[name].grouped else []
+        return _Replacement(ranges[name], None, [ranges[name]], groups)
+    turns, factor = nest.splits[name]
+    outer, inner = (_replacement(nest, ranges, (*name, part)) for part in (0, 1))
+    value = _sum(_multiple(outer.value, factor), inner.value)
+    gate = _both(outer.gate, inner.gate)
+    if turns % factor:
+        gate = _both(gate, value < turns)
+    return _Replacement(value, gate, outer.loops + inner.loops, outer.groups + inner.groups)
+
+
+def _multiple(value: UOp, factor: int) -> UOp:
+    return index(value.arg * factor) if value.op is ops.CONST else value if factor == 1 else value * factor
+
+
+def _sum(left: UOp, right: UOp) -> UOp:
+    if left.op is ops.CONST and right.op is ops.CONST:
+        return index(left.arg + right.arg)
+    return right if left.is_const(0) else left if right.is_const(0) else left + right
+
+
+def _both(left: UOp | None, right: UOp | None) -> UOp | None:
+    return right if left is None else left if right is None or right is left else left & right
+
+
+def _rewrite(nest: _Nest, ranges: dict[Name, UOp]) -> UOp:
+    """The kernel over the final ranges."""
+    table: dict[UOp, _Replacement] = {}
+    for node in toposort(nest.sink):
+        if node.op is ops.RANGE:
+            table[node] = _replacement(nest, ranges, node.arg[0])
+    done: dict[UOp, UOp] = {old: new.value for old, new in table.items()}
+    for node in toposort(nest.sink, enter=lambda n: n.op is not ops.RANGE):
+        if node not in done:
+            done[node] = _rewrite_node(node, tuple([done[s] for s in node.src]), table)
+    return done[nest.sink]
+
+
+def _gate_of(ranges: Iterable[UOp], table: dict[UOp, _Replacement]) -> UOp | None:
+    gate: UOp | None = None
+    for r in by_order(ranges):
+        gate = _both(gate, table[r].gate)
+    return gate
+
+
+def _rewrite_node(node: UOp, src: tuple[UOp, ...], table: dict[UOp, _Replacement]) -> UOp:
+    if node.op is ops.REDUCE:
+        return _rewrite_reduction(node, src[0], table)
+    if node.op in (ops.LOAD, ops.STORE):
+        place = 2 if node.op is ops.LOAD else 3
+        gate = _gate_of(node.ranges, table)
+        if gate is not None:
+            old = src[place] if len(src) > place else None
+            joined = _both(old, gate)
+            assert joined is not None
+            src = (*src[:place], joined)
+    return node if src == node.src else node.replace(src=src)
+
+
+def _rewrite_reduction(node: UOp, value: UOp, table: dict[UOp, _Replacement]) -> UOp:
+    """The reduction over the leaves of its ranges; groups are combined after the rest."""
+    gate = _gate_of(node.src[1:], table)
+    op = node.arg[0]
+    if gate is not None and not _vanishes(op, node.src[0], [r for r in node.src[1:] if table[r].gate is not None]):
+        assert op.identity is not None
+        value = gate.where(value, UOp.const(value.dtype, op.identity(value.dtype)))
+    loops = [r for old in node.src[1:] for r in table[old].loops]
+    groups = [r for old in node.src[1:] for r in table[old].groups]
+    registers = [r for r in loops if r.arg[1] in ("lane", "row")]
+    plain = [r for r in loops if r not in groups and r not in registers]
+    for part in (plain, groups, registers) if groups else (loops,):
+        if part:
+            value = node.replace(src=(value, *part))
+    return value
+
+
+def _vanishes(op: ops.Op, value: UOp, gated: list[UOp]) -> bool:
+    """Whether a sum's value is zero wherever the loads that vary with all the gated ranges give zero."""
+    if op is not ops.ADD:
+        return False
+    value = _converted_from(split_gate(op, value)[1])
+    if value.op is ops.MUL:  # both factors: zero times infinity would not be zero
+        return all(_is_gated_load(_converted_from(factor), gated) for factor in value.src)
+    return _is_gated_load(value, gated)
+
+
+def _is_gated_load(value: UOp, gated: list[UOp]) -> bool:
+    return value.op is ops.LOAD and value.ranges.issuperset(gated)
+
+
+def _converted_from(value: UOp) -> UOp:
+    """The number before its conversions, of which none makes anything but zero of zero."""
+    while value.op is ops.CAST:
+        value = value.src[0]
+    return value
+
+
+def _check(sink: UOp) -> None:
+    """A reduction must lie inside the loops that its value varies with; a value has at most one lane range."""
+    nodes = toposort(sink)
+    loops = [node for node in nodes if node.op is ops.RANGE and node.arg[1] in ("loop", "parallel")]
+    first = min((r.arg[0] for r in loops), default=None)
+    if any(r.arg[1] == "parallel" and r.arg[0] != first for r in loops):
+        raise StageError("kernel.steps", "only the outermost loop can be parallel")
+    for node in nodes:
+        if node.op is ops.REDUCE:
+            outer = max((r.arg[0] for r in node.ranges if r.arg[1] in ("loop", "parallel")), default=(-1,))
+            if any(r.arg[0] < outer for r in node.src[1:] if r.arg[1] == "loop"):
+                raise StageError("kernel.steps", "a reduction stands outside a loop that its value varies with")
+        if sum(r.arg[1] == "lane" for r in node.ranges) > 1:
+            raise StageError("kernel.steps", "a value varies with two vectorized ranges")

@@ -1,0 +1,156 @@
+"""Schedule steps: what to do with the ranges of a kernel, as data that prints, parses and is cached.
+
+A range is named by its nesting order in the canonical kernel (`0`, `1`, ...); splitting or
+partitioning the range `n` makes `n.0` and `n.1`.  `parse(text(steps)) == steps`.  Applying steps is
+`kernel/apply.py`; choosing them `kernel/heuristic.py`.
+
+    split 0 14         range 0 becomes 0.0 (outer) and 0.1 of extent 14; a remainder is gated
+    partition 0 504    the first 504 turns become 0.0, the others 0.1 (the statement is written twice)
+    reorder 2 0.0 1    these ranges take the places they hold together in this order
+    parallel 0.0       turns may run on different threads
+    vectorize 1.1      turns become the lanes of a vector
+    tile 0.1           turns become the rows of a register tile
+    group 2.0          a reduction keeps a partial result for each turn of this range, then combines them
+    stage 1 1.0 2 1.1  what loads of memory slot 1 read over these ranges is first copied to scratch memory that has
+                       them as its axes, outermost first; the copy is redone when a range further out turns
+    keep 3 1           what is reduced over range 3 is computed into scratch memory, once, also for the same
+                       expression over range 1 (which is cut in the same way)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lazulite.base.errors import FormatError
+
+Name = tuple[int, ...]
+"""A range: its order in the canonical kernel, then which part of each split."""
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Turn t of the range is turn (t // factor, t % factor) of an outer and an inner range."""
+
+    range: Name
+    factor: int
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """The turns below `at` and the others become two ranges; what varies with the range is doubled."""
+
+    range: Name
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reorder:
+    """The named ranges take the places they hold together, in this order."""
+
+    ranges: tuple[Name, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Parallel:
+    """The turns of the range, which must be the outermost, may run on different threads."""
+
+    range: Name
+
+
+@dataclass(frozen=True, slots=True)
+class Vectorize:
+    """The turns of the range are lanes of a vector."""
+
+    range: Name
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """The turns of the range are rows of a register tile: instructions instead of a loop."""
+
+    range: Name
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A reduction first combines all its other ranges, then over this one: long sums stay exact."""
+
+    range: Name
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Copy what loads of a memory slot read over these ranges into scratch memory that has them as axes."""
+
+    slot: int
+    axes: tuple[Name, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Compute what is reduced over a range into scratch memory, also for the same expression over another."""
+
+    range: Name
+    again: Name
+
+
+Step = Split | Partition | Reorder | Parallel | Vectorize | Tile | Group | Stage | Keep
+_SINGLE = {kind.__name__.lower(): kind for kind in (Parallel, Vectorize, Tile, Group)}
+
+
+def name_text(name: Name) -> str:
+    """The spelling of a range's name.
+
+    >>> name_text((0, 1))
+    '0.1'
+    """
+    return ".".join(map(str, name))
+
+
+def text(steps: tuple[Step, ...]) -> str:
+    """The steps, one a line."""
+    return "\n".join(_line(step) for step in steps)
+
+
+def _line(step: Step) -> str:
+    word = type(step).__name__.lower()
+    if isinstance(step, Reorder):
+        return " ".join([word, *map(name_text, step.ranges)])
+    if isinstance(step, Keep):
+        return " ".join([word, name_text(step.range), name_text(step.again)])
+    if isinstance(step, Stage):
+        return " ".join([word, str(step.slot), *map(name_text, step.axes)])
+    number = [str(step.factor)] if isinstance(step, Split) else [str(step.at)] if isinstance(step, Partition) else []
+    return " ".join([word, name_text(step.range), *number])
+
+
+def parse(source: str) -> tuple[Step, ...]:
+    """Read what `text` writes.
+
+    >>> parse("split 0 4" + chr(10) + "vectorize 0.1")
+    (Split(range=(0,), factor=4), Vectorize(range=(0, 1)))
+    """
+    return tuple(_parse_line(line) for line in source.splitlines() if line.strip())
+
+
+def _parse_line(line: str) -> Step:
+    word, *rest = line.split()
+    try:
+        if word == "reorder" and rest:
+            return Reorder(tuple(map(_name, rest)))
+        if word == "stage" and len(rest) > 1:
+            return Stage(int(rest[0]), tuple(map(_name, rest[1:])))
+        if word == "keep" and len(rest) == 2:
+            return Keep(_name(rest[0]), _name(rest[1]))
+        if word in _SINGLE and len(rest) == 1:
+            return _SINGLE[word](_name(rest[0]))
+        if word in ("split", "partition") and len(rest) == 2:
+            return (Split if word == "split" else Partition)(_name(rest[0]), int(rest[1]))
+    except (ValueError, IndexError):
+        pass
+    raise FormatError("steps.parse", f"not a schedule step: {line.strip()!r}",
+                      hint="one step a line, such as 'split 0 16' or 'vectorize 0.1'")  # fmt: skip
+
+
+def _name(word: str) -> Name:
+    return tuple(int(part) for part in word.split("."))

@@ -1,0 +1,84 @@
+"""Rewrites a kernel until every elementwise operation is one that the target has.
+
+Takes a `KERNEL` or `LOOP` graph and the question `native(node)`; gives an equal graph in which each
+elementwise node is native or has no decomposition (the emitter then refuses it by name).  Lower by
+default: a target lists what it has, everything else is written in simpler operations by the tables
+of the `decompose_*` modules.  Values keep their meaning exactly, except for the elementary functions,
+which keep the bounds of `transcendental` and `trigonometry`.
+
+The walk is iterative and each node is visited once, so shared subexpressions stay shared.
+"""
+
+from __future__ import annotations
+
+from lazulite.ir import ops
+from lazulite.ir.ops import Op
+from lazulite.ir.uop import UOp
+from lazulite.lower import (
+    decompose_cast,
+    decompose_float,
+    decompose_fma,
+    decompose_integer,
+    decompose_narrow,
+    decompose_random,
+    power,
+    transcendental,
+    trigonometry,
+)
+from lazulite.lower.build import Native, Rule
+
+RULES: dict[Op, Rule] = {
+    **decompose_cast.RULES,
+    **decompose_float.RULES,
+    **decompose_fma.RULES,
+    **decompose_integer.RULES,
+    **decompose_random.RULES,
+    **power.RULES,
+    **transcendental.RULES,
+    **trigonometry.RULES,
+}
+
+
+def decompose(root: UOp, native: Native) -> UOp:
+    """The graph below `root` in operations for which `native` is true.
+
+    >>> from lazulite.ir.dtype import dtypes
+    >>> x = UOp(ops.SCALAR, dtypes.int32, (), (0, None, None))
+    >>> decompose(~x, lambda node: node.op is not ops.NOT) is x ^ -1
+    True
+    """
+    done: dict[UOp, UOp] = {}
+    expansions: dict[UOp, UOp] = {}
+    pending = [root]
+    while pending:
+        node = pending[-1]
+        if node in done:
+            pending.pop()
+        elif node in expansions:
+            expansion = expansions[node]
+            if expansion in done:
+                done[node] = done[expansion]
+            else:
+                pending.append(expansion)
+        elif missing := [source for source in node.src if source not in done]:
+            pending += missing
+        else:
+            src = tuple([done[source] for source in node.src])
+            rebuilt = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
+            simpler = expanded(rebuilt, native) if rebuilt is node else rebuilt
+            if simpler is None:
+                done[node] = node
+            else:
+                expansions[node] = simpler
+    return done[root]
+
+
+def expanded(node: UOp, native: Native) -> UOp | None:
+    """One step: the node in simpler operations; None if it is native or nothing is simpler."""
+    if node.op not in ops.ELEMENTWISE or native(node):
+        return None
+    wider = decompose_narrow.widened(node)
+    if wider is not None:
+        return wider
+    rule = RULES.get(node.op)
+    return rule(node, native) if rule is not None else None

@@ -1,0 +1,85 @@
+"""Maximum, minimum, negation and rounding of floats by comparisons and bits.
+
+NaN propagates through maximum and minimum, and 0.0 is larger than -0.0; processors' own instructions
+keep neither rule.  Rounding adds and subtracts the number above which floats have no fraction; the sign
+is put back so that -0.0 and small negative numbers keep theirs.
+"""
+
+from __future__ import annotations
+
+from lazulite.ir import ops
+from lazulite.ir.dtype import dtypes
+from lazulite.ir.ops import Op
+from lazulite.ir.uop import UOp
+from lazulite.lower.build import Native, Rule, absolute, bitcast, flip_sign, is_nan, sign_bit, sign_of, word
+
+
+def maximum(node: UOp, native: Native) -> UOp:
+    """The larger of x and y."""
+    x, y = node.src
+    if node.dtype is dtypes.bool:
+        return x | y
+    if not node.dtype.is_float:
+        return (x < y).where(y, x)
+    return _choose(x, y, first_wins=(y < x), of_equals=word(x) & word(y))
+
+
+def minimum(node: UOp, native: Native) -> UOp:
+    """The smaller of x and y."""
+    x, y = node.src
+    if node.dtype is dtypes.bool:
+        return x & y
+    if not node.dtype.is_float:
+        return (x < y).where(x, y)
+    return _choose(x, y, first_wins=(x < y), of_equals=word(x) | word(y))
+
+
+def _choose(x: UOp, y: UOp, first_wins: UOp, of_equals: UOp) -> UOp:
+    """x where it wins, y where it does not, NaN if either is; equal floats differ only in a zero's sign."""
+    ordered = x.eq(y).where(bitcast(of_equals, x.dtype), first_wins.where(x, y))
+    return (is_nan(x) | is_nan(y)).where(x + y, ordered)
+
+
+def negative(node: UOp, native: Native) -> UOp:
+    """-x; of floats, the sign bit flipped."""
+    (x,) = node.src
+    if not x.dtype.is_float:
+        return UOp.const(x.dtype, 0) - x
+    return bitcast(word(x) ^ sign_bit(x.dtype), x.dtype)
+
+
+def round_half_even(node: UOp, native: Native) -> UOp:
+    """The nearest integer, ties to even."""
+    (x,) = node.src
+    return flip_sign(_rounded_size(absolute(x)), sign_of(x))
+
+
+def truncate(node: UOp, native: Native) -> UOp:
+    """The integer part."""
+    (x,) = node.src
+    size = absolute(x)
+    nearest = _rounded_size(size)
+    return flip_sign((size < nearest).where(nearest - 1.0, nearest), sign_of(x))
+
+
+def floor(node: UOp, native: Native) -> UOp:
+    """The largest integer not above x."""
+    (x,) = node.src
+    nearest = round_half_even(node, native)
+    return (x < nearest).where(nearest - 1.0, nearest)
+
+
+def _rounded_size(size: UOp) -> UOp:
+    """A float that is not negative, rounded; from 2**mantissa_bits on every float is an integer."""
+    limit = 2.0**size.dtype.mantissa_bits
+    return (size < limit).where(size + limit - limit, size)
+
+
+RULES: dict[Op, Rule] = {
+    ops.MAX: maximum,
+    ops.MIN: minimum,
+    ops.NEG: negative,
+    ops.ROUND: round_half_even,
+    ops.TRUNC: truncate,
+    ops.FLOOR: floor,
+}

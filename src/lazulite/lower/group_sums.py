@@ -1,0 +1,72 @@
+"""Long sums of floats in groups, so that their error grows with the logarithm of their length.
+
+A loop that adds n numbers one after the other errs by up to n/2 units in the last place.  Here every
+loop of a float sum with more than `LONGEST` turns becomes loops over groups of `GROUP` turns, the sums
+of groups are summed in groups again, and so on: `KERNEL` in, `KERNEL` out.  Sums of products over
+operands of their own (contractions) keep their loops: their accumulators fill the registers, and
+schedule steps decide about their blocks.
+"""
+
+from __future__ import annotations
+
+from lazulite.analysis.contraction import contraction
+from lazulite.ir import ops
+from lazulite.ir.dtype import dtypes
+from lazulite.ir.uop import UOp, index, substitute, toposort
+
+LONGEST = 32
+GROUP = 16
+
+
+def group_sums(root: UOp) -> UOp:
+    """The program with every long sum in groups."""
+    done: dict[UOp, UOp] = {}
+    for node in toposort(root):
+        src = tuple([done[s] for s in node.src])
+        now = node if src == node.src else node.replace(src=src)
+        done[node] = _grouped(now) if _adds_floats(now) else now
+    return done[root]
+
+
+def _adds_floats(node: UOp) -> bool:
+    return node.op is ops.REDUCE and node.arg[0] is ops.ADD and node.dtype.is_float
+
+
+def _grouped(node: UOp) -> UOp:
+    loops = [r for r in node.src[1:] if r.arg[1] == "loop"]
+    turns = 1
+    for r in loops:
+        turns *= _extent(r)
+    if turns <= LONGEST or contraction(node) is not None:
+        return node
+    inner, *outer = sorted(loops, key=lambda r: r.arg[0], reverse=True)
+    registers = [r for r in node.src[1:] if r not in loops]
+    value = _sum(node, node.src[0], inner)
+    for r in outer:
+        value = _sum(node, value, r)
+    return node.replace(src=(value, *registers)) if registers else value
+
+
+def _sum(node: UOp, value: UOp, r: UOp) -> UOp:
+    """The sum of a value over one loop, in groups where that is long."""
+    extent = _extent(r)
+    if extent <= LONGEST:
+        return node.replace(src=(value, r))
+    size = next((f for f in range(GROUP, GROUP // 2, -1) if extent % f == 0), GROUP)
+    whole, rest = divmod(extent, size)
+    groups, members, last = _part(r, 0, whole), _part(r, 1, size), _part(r, 2, rest)
+    (member,) = substitute([value], {r: groups * size + members})
+    total = _sum(node, node.replace(src=(member, members)), groups)
+    if rest:
+        (final,) = substitute([value], {r: last + whole * size})
+        total = total + node.replace(src=(final, last))
+    return total
+
+
+def _part(r: UOp, number: int, extent: int) -> UOp:
+    """A loop in the place of a part of another one."""
+    return UOp(ops.RANGE, dtypes.index, (index(extent),), ((*r.arg[0], number), r.arg[1]))
+
+
+def _extent(r: UOp) -> int:
+    return int(r.vmax) + 1

@@ -1,0 +1,129 @@
+"""Make the loops of a kernel explicit: scheduled `KERNEL` in, `LOOP` out.
+
+A `REDUCE` over loop ranges becomes a nest of `FOR`s whose `CARRY` holds the partial result; what it
+reduces over lanes and rows stays a `REDUCE` of the loop's `FINAL`.  Reductions over the same ranges
+in the same place, none of which needs another, share one loop.  A sum of products becomes `FMA`
+where the target has it.  Every `STORE` ends in the nest of its free ranges, and every `FOR` owns its `RANGE`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from lazulite.ir import ops
+from lazulite.ir.dtype import dtypes
+from lazulite.ir.target import Target
+from lazulite.ir.uop import UOp, substitute, toposort
+from lazulite.kernel.gates import split_gate
+
+_LOOPS = ("loop", "parallel")
+
+
+def build(sink: UOp, target: Target) -> UOp:
+    """The kernel with `FOR`, `CARRY` and `FINAL` in place of reductions and free ranges."""
+    return _separate(_nest_stores(_reductions(sink, target)))
+
+
+# --- reductions ---------------------------------------------------------------------------------
+
+
+def _reductions(sink: UOp, target: Target) -> UOp:
+    done: dict[UOp, UOp] = {}
+    for members in _groups(sink):
+        values = substitute([member.src[0] for member in members], done)
+        done.update(zip(members, _loop(members, values, target), strict=True))
+    return substitute([sink], done)[0]
+
+
+def _groups(sink: UOp) -> list[list[UOp]]:
+    """Reductions that share a loop (same ranges, same place, as many reductions below), innermost first."""
+    depth: dict[UOp, int] = {}
+    groups: dict[tuple[int, object], list[UOp]] = {}
+    for node in toposort(sink):
+        depth[node] = max([depth[s] for s in node.src], default=0)
+        if node.op is ops.REDUCE:
+            depth[node] += 1
+            groups.setdefault((depth[node], (node.src[1:], node.ranges)), []).append(node)
+    return [members for _, members in sorted(groups.items(), key=lambda item: item[0][0])]
+
+
+def _loop(members: Sequence[UOp], values: Sequence[UOp], target: Target) -> list[UOp]:
+    """The results of reductions that share a loop."""
+    loops = sorted((r for r in members[0].src[1:] if r.arg[1] in _LOOPS), key=lambda r: r.arg[0])
+    registers = [r for r in members[0].src[1:] if r.arg[1] not in _LOOPS]
+    if loops:
+        values = _carry(loops, [m.arg[0] for m in members], values, target)
+    results = []
+    for member, value in zip(members, values, strict=True):
+        if registers:
+            value = UOp(ops.REDUCE, value.dtype, (value, *registers), member.arg)
+        results.append(value)
+    return results
+
+
+def _carry(loops: Sequence[UOp], combine: Sequence[ops.Op], values: Sequence[UOp], target: Target) -> list[UOp]:
+    """The values combined over the loops, outermost first: each loop's state begins as the one around it."""
+    state = [UOp.const(v.dtype, op.identity(v.dtype)) for op, v in zip(combine, values, strict=True) if op.identity]
+    states = []
+    for loop in loops:
+        state = [UOp(ops.CARRY, s.dtype, (loop, s), k) for k, s in enumerate(state)]
+        states.append(state)
+    results = [_combine(op, s, v, target) for op, s, v in zip(combine, states[-1], values, strict=True)]
+    for loop in reversed(loops):
+        turn = UOp(ops.FOR, dtypes.void, (loop, *results), len(results))
+        results = [UOp(ops.FINAL, r.dtype, (turn,), k) for k, r in enumerate(results)]
+    return results
+
+
+def _combine(op: ops.Op, state: UOp, value: UOp, target: Target) -> UOp:
+    """The next state; a gate keeps the old one, which on wide targets is a mask of the same instruction."""
+    gate, value = split_gate(op, value)
+    if op is ops.ADD and value.op is ops.MUL and target.has(ops.FMA, value.dtype):
+        following = UOp.apply(ops.FMA, *value.src, state)
+    else:
+        following = UOp.apply(op, state, value)
+    return following if gate is None else gate.where(following, state)
+
+
+# --- statements ---------------------------------------------------------------------------------
+
+
+def _nest_stores(sink: UOp) -> UOp:
+    paths = [(sorted(store.ranges, key=lambda r: r.arg[0]), store) for store in sink.src]
+    return sink.replace(src=tuple(_nest(paths, 0)))
+
+
+def _nest(paths: Iterable[tuple[list[UOp], UOp]], depth: int) -> list[UOp]:
+    """Statements grouped by the range at this depth of their nests (recursion is as deep as a nest)."""
+    effects: list[UOp] = []
+    groups: dict[UOp, list[tuple[list[UOp], UOp]]] = {}
+    for path, store in paths:
+        if len(path) == depth:
+            effects.append(store)
+        else:
+            groups.setdefault(path[depth], []).append((path, store))
+    for r, inner in groups.items():
+        effects.append(UOp(ops.FOR, dtypes.void, (r, *_nest(inner, depth + 1)), 0))
+    return effects
+
+
+def _separate(sink: UOp) -> UOp:
+    """Give every `FOR` a `RANGE` of its own.
+
+    The outermost of two loops over one range is renamed first, which may make further copies of
+    the loops inside it; those are renamed in the next round.
+    """
+    fresh = 0
+    while True:
+        owner: dict[UOp, UOp] = {}
+        clash: UOp | None = None
+        for node in toposort(sink):
+            if node.op is ops.FOR and owner.setdefault(node.src[0], node) is not node:
+                clash = node
+        if clash is None:
+            return sink
+        fresh += 1
+        old = clash.src[0]
+        new = old.replace(arg=((*old.arg[0], -fresh), old.arg[1]))
+        renamed = clash.replace(src=tuple(substitute(clash.src, {old: new})))
+        sink = substitute([sink], {clash: renamed})[0]

@@ -1,0 +1,146 @@
+"""Compute values into scratch memory, laid out as the loops that read them want it.
+
+Takes the kernel after its other steps, whose ranges are named in their order (`kernel/apply.py`).
+`Stage` copies an operand: the loads of one memory slot become a copy nest and loads of the copy, and
+gates move into the copy, so the scratch memory holds the zeros.  `Keep` does the same with a value that
+is needed in a reduction and again afterwards.  The lanes and rows of a value are always axes of its copy: each
+element has a place.  A nest varies only with the loops that are not its axes, so it is redone when one of
+those turns and no more often.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+
+from lazulite.analysis.access import coefficient
+from lazulite.ir import ops
+from lazulite.ir.dtype import dtypes
+from lazulite.ir.uop import UOp, index, substitute, toposort
+from lazulite.kernel.gates import split_gate
+from lazulite.kernel.nest import count, extent
+from lazulite.kernel.steps import Keep, Name, Stage, Step
+
+_ALIGNMENT = 64
+_MOST_LANES, _MOST_ROWS = 64, 16
+_INNERMOST = 1 << 16
+"""Copies come after all ranges that they may depend on."""
+
+
+def stage_memory(sink: UOp, steps: Iterable[Step]) -> UOp:
+    """The kernel with every `Stage` and `Keep` carried out."""
+    for step in steps:
+        if isinstance(step, Stage):
+            sink = _stage(sink, step)
+        elif isinstance(step, Keep):
+            sink = _keep(sink, step)
+    return sink
+
+
+def _stage(sink: UOp, step: Stage) -> UOp:
+    nodes = toposort(sink)
+    named = _named(nodes)
+    axes = [named[name] for name in step.axes if name in named]
+    loads = [node for node in nodes if _reads(node, step.slot) and node.ranges.intersection(axes)]
+    table = {}
+    for number, load in enumerate(loads, _first_free(nodes)):
+        value = _converted(load, nodes)
+        own = _all_axes([axis for axis in axes if axis in load.ranges], value)
+        table[value] = _read_back(_filled(value, own, number), own)
+    return substitute([sink], table)[0]
+
+
+def _converted(load: UOp, nodes: Sequence[UOp]) -> UOp:
+    """The load with what is done to it alone (casts, scales), so that this is done once for each copied element."""
+    reduced = {node.src[0] for node in nodes if node.op is ops.REDUCE}
+    value = load
+    while True:
+        users = [node for node in nodes if value in node.src]
+        if len(users) != 1 or users[0] in reduced or users[0].op not in ops.ELEMENTWISE:
+            return value
+        if users[0].ranges != load.ranges or any(node.op is ops.REDUCE for node in toposort(users[0])):
+            return value
+        value = users[0]
+
+
+def _keep(sink: UOp, step: Keep) -> UOp:
+    nodes = toposort(sink)
+    named, known = _named(nodes), set(nodes)
+    table: dict[UOp, UOp] = {}
+    numbers = itertools.count(_first_free(nodes))
+    for node in nodes:
+        axes = node.src[1:]
+        if node.op is not ops.REDUCE or any(r.arg[0][1 : 1 + len(step.range)] != step.range for r in axes):
+            continue
+        value = split_gate(node.arg[0], node.src[0])[1]
+        again = [named.get(step.again + r.arg[0][1 + len(step.range) :]) for r in axes]
+        others = [r for r in again if r is not None]
+        twin = substitute([value], dict(zip(axes, others, strict=False)))[0]
+        if len(others) == len(axes) and all(map(_alike, axes, others)) and twin in known and value not in table:
+            places = _all_axes(axes, value)
+            filled = _filled(value, places, next(numbers))
+            table |= {value: _read_back(filled, places), twin: _read_back(filled, _all_axes(others, twin))}
+    return substitute([sink], table)[0]
+
+
+def _named(nodes: Iterable[UOp]) -> dict[Name, UOp]:
+    return {r.arg[0][1:]: r for r in nodes if r.op is ops.RANGE}
+
+
+def _first_free(nodes: Iterable[UOp]) -> int:
+    """The first number that no scratch memory has."""
+    return 1 + max((node.arg[0] for node in nodes if node.op is ops.SCRATCH), default=-1)
+
+
+def _reads(node: UOp, slot: int) -> bool:
+    return node.op is ops.LOAD and node.src[0].op is ops.PARAM and node.src[0].arg[0] == slot
+
+
+def _alike(left: UOp, right: UOp) -> bool:
+    return left.src == right.src and left.arg[1] == right.arg[1]
+
+
+def _all_axes(axes: Sequence[UOp], value: UOp) -> list[UOp]:
+    """These axes and, inside of them, the rows and lanes of the value."""
+    more = [r for r in value.ranges if r.arg[1] in ("row", "lane") and r not in axes]
+    return [*axes, *sorted(more, key=lambda r: (r.arg[1] == "lane", r.arg[0]))]
+
+
+def _filled(value: UOp, axes: Sequence[UOp], number: int) -> UOp:
+    """Scratch memory that holds a value at every turn of its axes."""
+    scratch = UOp(ops.SCRATCH, value.dtype, (), (number, count(axes), _ALIGNMENT))
+    kinds = _copy_kinds(value, axes)
+    copies = [a.replace(arg=((_INNERMOST, number, place), kinds[a])) for place, a in enumerate(axes)]
+    copied = substitute([value], dict(zip(axes, copies, strict=True)))[0]
+    nest = UOp(ops.STORE, dtypes.void, (scratch, _flat(copies), copied))
+    for copy in reversed([c for c in copies if c.arg[1] == "loop"]):
+        nest = UOp(ops.FOR, dtypes.void, (copy, nest), 0)
+    return UOp(ops.AFTER, value.dtype, (scratch, nest))
+
+
+def _read_back(filled: UOp, axes: Sequence[UOp]) -> UOp:
+    return UOp(ops.LOAD, filled.dtype, (filled, _flat(axes)))
+
+
+def _copy_kinds(value: UOp, axes: Sequence[UOp]) -> dict[UOp, str]:
+    """The kinds of the copy's ranges: those of the axes, unless lanes run along memory on another axis."""
+    kinds = {axis: "loop" if axis.arg[1] == "parallel" else axis.arg[1] for axis in axes}
+    lane = next((axis for axis in axes if kinds[axis] == "lane"), None)
+    load = next((node for node in toposort(value) if node.op is ops.LOAD), None)
+    if load is None or lane is None or coefficient(load.src[1], lane) in (0, 1, -1):
+        return kinds
+    along = [a for a in axes if extent(a) <= _MOST_LANES and coefficient(load.src[1], a) == 1]
+    if along:
+        kinds[lane] = "row" if extent(lane) <= _MOST_ROWS else "loop"
+        kinds[along[0]] = "lane"
+    return kinds
+
+
+def _flat(ranges: Sequence[UOp]) -> UOp:
+    """The row-major position over the ranges."""
+    flat, stride = index(0), 1
+    for r in reversed(ranges):
+        term = r if stride == 1 else r * stride
+        flat = term if flat.is_const(0) else term + flat
+        stride *= extent(r)
+    return flat

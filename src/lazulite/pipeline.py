@@ -1,0 +1,82 @@
+"""Every stage of a kernel's compilation, in order, as one value.
+
+`compile_kernel` runs the `PIPELINE` over a `KERNEL` and hands the resulting list to the emitter.  What
+happens between stages (showing, stopping, verifying) is the caller's: it passes a `Watch`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lazulite.emit.base import Binary
+from lazulite.emit.llvm import emit
+from lazulite.emit.llvm_compute import native
+from lazulite.ir.target import Target
+from lazulite.ir.uop import UOp
+from lazulite.kernel.apply import apply
+from lazulite.kernel.flatten import flatten
+from lazulite.kernel.steps import Step
+from lazulite.lower.addresses import split_addresses
+from lazulite.lower.decompose import decompose
+from lazulite.lower.decompose_reduce import widen_reductions
+from lazulite.lower.group_sums import group_sums
+from lazulite.lower.linear import order
+from lazulite.lower.loops import build
+from lazulite.lower.stage_memory import stage_memory
+
+KERNEL, LOOP, LINEAR = "KERNEL", "LOOP", "LINEAR"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is compiled for what, and with which steps."""
+
+    target: Target
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One step of compilation: its name is `layer.file`, it reads and writes a language."""
+
+    name: str
+    run: Callable[[UOp, Request], UOp]
+    reads: str
+    writes: str
+
+
+def _loops(root: UOp, request: Request) -> UOp:
+    """Staging frees ranges from the gates that kept them apart, so they are flattened once more."""
+    return build(group_sums(flatten(stage_memory(root, request.steps))), request.target)
+
+
+PIPELINE = (
+    Stage("kernel.flatten", lambda root, request: flatten(root), reads=KERNEL, writes=KERNEL),
+    Stage("lower.decompose_reduce", lambda root, request: widen_reductions(root), reads=KERNEL, writes=KERNEL),
+    Stage("kernel.apply", lambda root, request: apply(root, request.steps), reads=KERNEL, writes=KERNEL),
+    Stage("lower.loops", _loops, reads=KERNEL, writes=LOOP),
+    Stage("lower.decompose", lambda root, request: decompose(root, native(request.target)), reads=LOOP, writes=LOOP),
+    Stage("lower.addresses", lambda root, request: split_addresses(root), reads=LOOP, writes=LOOP),
+    Stage("lower.linear", lambda root, request: order(root), reads=LOOP, writes=LINEAR),
+)
+
+Watch = Callable[[Stage, UOp, UOp], None]
+"""Called after each stage with what it read and what it wrote; it may raise to end there."""
+
+
+def lower(kernel: UOp, target: Target, steps: tuple[Step, ...] = (), watch: Watch | None = None) -> UOp:
+    """The kernel as a list for the emitter."""
+    request, root = Request(target, steps), kernel
+    for stage in PIPELINE:
+        before, root = root, stage.run(root, request)
+        if watch is not None:
+            watch(stage, before, root)
+    return root
+
+
+def compile_kernel(
+    kernel: UOp, target: Target, steps: tuple[Step, ...] | None = None, watch: Watch | None = None, name: str = "kernel"
+) -> Binary:
+    """The finished program; without steps it is plain loops."""
+    return emit(lower(kernel, target, steps or (), watch), target, name)
