@@ -1,0 +1,1 @@
+"""The devices, one module each, imported when `runtime/registry.py` opens one."""

@@ -1,0 +1,280 @@
+"""The compiled half of the workers: how threads come together for one kernel without the interpreter.
+
+The functions are LLVM assembly.  They are compiled once, kept on disk like kernels, and loaded like
+them; they call nothing but the kernel and the system's futex.
+
+    run(block, job)   run a job with whoever comes along; returns when nobody works on it any more
+    serve(block)      what a helper thread does until the end: wait, join, wait
+    stop(block)       let the helpers return
+
+A job is seven words: address of the kernel, of its arguments, extent, threads, chunks, scratch memory
+and the bytes of it for each thread.  The caller publishes it, opens the gate, and takes chunks like
+everybody else until none is left.  Then it closes the gate and waits until those inside have left.
+A helper that comes late finds no chunk or a closed gate, so a thread that the system does not run
+delays nobody.  Who waits spins for a while before sleeping.
+
+Invariant: the words of a job and the memory of its kernel are only touched between the begin and the
+end of `run`.  A second caller does not wait: it runs all of its kernel itself.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+from collections.abc import Callable
+from functools import cache
+
+from lazulite.base.cache import disk_cache
+from lazulite.runtime.loader import load_object
+
+_SPIN = 200_000
+"""Cycles of the time stamp counter before a thread sleeps: 50 us at 4 GHz, 100 us at 2 GHz."""
+_LINE = 64
+_CALLS, _STOP, _SLEEPERS, _JOB = 0, 4, 8, 16
+_GATE, _NEXT, _ENTERED, _BUSY = _LINE, 2 * _LINE, 2 * _LINE + 8, 3 * _LINE
+_BLOCK_BYTES = 4 * _LINE
+"""Places in the block, a cache line for each thing that several threads write.
+
+The count of calls tells helpers that there is a job; it and the gate are what threads sleep on.
+"""
+_OPEN, _CALLER_SLEEPS, _COUNT = -(1 << 31), 1 << 30, (1 << 30) - 1
+"""The gate: whether a job may be entered, whether its caller sleeps, and how many helpers are inside."""
+_FUTEX, _WAIT, _WAKE = 202, 128, 129  # the call's number on x86-64; both operations within one process
+
+_SOURCE = f"""
+declare void @llvm.x86.sse2.pause()
+declare i64 @llvm.readcyclecounter()
+
+define internal void @futex(ptr %word, i64 %operation, i64 %value) nounwind {{
+  %result = call i64 asm sideeffect "syscall",
+    "={{rax}},{{rax}},{{rdi}},{{rsi}},{{rdx}},{{r10}},~{{rcx}},~{{r11}},~{{memory}}"
+    (i64 {_FUTEX}, ptr %word, i64 %operation, i64 %value, i64 0)
+  ret void
+}}
+
+; Wait until the word is not %value; it may return before.
+define internal void @wait(ptr %word, i32 %value) nounwind {{
+  %wide = zext i32 %value to i64
+  call void @futex(ptr %word, i64 {_WAIT}, i64 %wide)
+  ret void
+}}
+
+define internal void @wake(ptr %word) nounwind {{
+  call void @futex(ptr %word, i64 {_WAKE}, i64 2147483647)
+  ret void
+}}
+
+; Take chunks as long as there are any.  %place is the number of this thread in the job.
+define internal void @work(ptr %block, ptr %job, i64 %place) nounwind {{
+entry:
+  %kernel = load ptr, ptr %job
+  %args.at = getelementptr i64, ptr %job, i64 1
+  %args = load ptr, ptr %args.at
+  %extent.at = getelementptr i64, ptr %job, i64 2
+  %extent = load i64, ptr %extent.at
+  %chunks.at = getelementptr i64, ptr %job, i64 4
+  %chunks = load i64, ptr %chunks.at
+  %first.at = getelementptr i64, ptr %job, i64 5
+  %first = load ptr, ptr %first.at
+  %each.at = getelementptr i64, ptr %job, i64 6
+  %each = load i64, ptr %each.at
+  %offset = mul i64 %each, %place
+  %scratch = getelementptr i8, ptr %first, i64 %offset
+  %next.at = getelementptr i8, ptr %block, i64 {_NEXT}
+  br label %take
+take:
+  %chunk = atomicrmw add ptr %next.at, i64 1 seq_cst
+  %some = icmp slt i64 %chunk, %chunks
+  br i1 %some, label %run, label %none
+run:
+  %low = mul i64 %extent, %chunk
+  %begin = udiv i64 %low, %chunks
+  %high = add i64 %low, %extent
+  %end = udiv i64 %high, %chunks
+  call void %kernel(ptr %args, i64 %begin, i64 %end, ptr %scratch)
+  br label %take
+none:
+  ret void
+}}
+
+; Return when no helper is inside; the gate is closed.
+define internal void @empty(ptr %gate) nounwind {{
+entry:
+  %start = call i64 @llvm.readcyclecounter()
+  br label %spin
+spin:
+  %seen = load atomic i32, ptr %gate seq_cst, align 4
+  %inside = and i32 %seen, {_COUNT}
+  %nobody = icmp eq i32 %inside, 0
+  br i1 %nobody, label %done, label %look
+look:
+  call void @llvm.x86.sse2.pause()
+  %now = call i64 @llvm.readcyclecounter()
+  %time = sub i64 %now, %start
+  %more = icmp ult i64 %time, {_SPIN}
+  br i1 %more, label %spin, label %sleep
+sleep:
+  %before = atomicrmw or ptr %gate, i32 {_CALLER_SLEEPS} seq_cst
+  %left = and i32 %before, {_COUNT}
+  %gone = icmp eq i32 %left, 0
+  br i1 %gone, label %awake, label %rest
+rest:
+  %value = or i32 %before, {_CALLER_SLEEPS}
+  call void @wait(ptr %gate, i32 %value)
+  br label %sleep
+awake:
+  %last = atomicrmw and ptr %gate, i32 {~_CALLER_SLEEPS} seq_cst
+  ret void
+done:
+  ret void
+}}
+
+define void @run(ptr %block, ptr %job) nounwind {{
+entry:
+  %busy.at = getelementptr i8, ptr %block, i64 {_BUSY}
+  %busy = atomicrmw xchg ptr %busy.at, i32 1 seq_cst
+  %free = icmp eq i32 %busy, 0
+  br i1 %free, label %share, label %alone
+alone:
+  %kernel = load ptr, ptr %job
+  %args.at = getelementptr i64, ptr %job, i64 1
+  %args = load ptr, ptr %args.at
+  %extent.at = getelementptr i64, ptr %job, i64 2
+  %extent = load i64, ptr %extent.at
+  %scratch.at = getelementptr i64, ptr %job, i64 5
+  %scratch = load ptr, ptr %scratch.at
+  call void %kernel(ptr %args, i64 0, i64 %extent, ptr %scratch)
+  ret void
+share:
+  %job.at = getelementptr i8, ptr %block, i64 {_JOB}
+  store ptr %job, ptr %job.at
+  %next.at = getelementptr i8, ptr %block, i64 {_NEXT}
+  store i64 0, ptr %next.at
+  %entered.at = getelementptr i8, ptr %block, i64 {_ENTERED}
+  store i64 1, ptr %entered.at
+  %gate = getelementptr i8, ptr %block, i64 {_GATE}
+  %closed = atomicrmw or ptr %gate, i32 {_OPEN} seq_cst
+  %calls = atomicrmw add ptr %block, i32 1 seq_cst
+  %sleepers.at = getelementptr i8, ptr %block, i64 {_SLEEPERS}
+  %sleepers = load atomic i32, ptr %sleepers.at seq_cst, align 4
+  %asleep = icmp ne i32 %sleepers, 0
+  br i1 %asleep, label %call, label %begin
+call:
+  call void @wake(ptr %block)
+  br label %begin
+begin:
+  call void @work(ptr %block, ptr %job, i64 0)
+  %open = atomicrmw and ptr %gate, i32 {~_OPEN} seq_cst
+  call void @empty(ptr %gate)
+  store atomic i32 0, ptr %busy.at seq_cst, align 4
+  ret void
+}}
+
+define void @serve(ptr %block) nounwind {{
+entry:
+  %stop.at = getelementptr i8, ptr %block, i64 {_STOP}
+  %gate = getelementptr i8, ptr %block, i64 {_GATE}
+  %job.at = getelementptr i8, ptr %block, i64 {_JOB}
+  %entered.at = getelementptr i8, ptr %block, i64 {_ENTERED}
+  %sleepers.at = getelementptr i8, ptr %block, i64 {_SLEEPERS}
+  br label %attend
+attend:
+  %seen = load atomic i32, ptr %block seq_cst, align 4
+  %stop = load atomic i32, ptr %stop.at seq_cst, align 4
+  %on = icmp eq i32 %stop, 0
+  br i1 %on, label %enter, label %end
+enter:
+  %before = atomicrmw add ptr %gate, i32 1 seq_cst
+  %open = icmp slt i32 %before, 0
+  br i1 %open, label %join, label %leave
+join:
+  %job = load ptr, ptr %job.at
+  %place = atomicrmw add ptr %entered.at, i64 1 seq_cst
+  %threads.at = getelementptr i64, ptr %job, i64 3
+  %threads = load i64, ptr %threads.at
+  %wanted = icmp slt i64 %place, %threads
+  br i1 %wanted, label %help, label %leave
+help:
+  call void @work(ptr %block, ptr %job, i64 %place)
+  br label %leave
+leave:
+  %inside = atomicrmw sub ptr %gate, i32 1 seq_cst
+  %last = icmp eq i32 %inside, {_CALLER_SLEEPS + 1}
+  br i1 %last, label %tell, label %idle
+tell:
+  call void @wake(ptr %gate)
+  br label %idle
+idle:
+  %start = call i64 @llvm.readcyclecounter()
+  br label %spin
+spin:
+  %now = load atomic i32, ptr %block seq_cst, align 4
+  %same = icmp eq i32 %now, %seen
+  br i1 %same, label %look, label %attend
+look:
+  call void @llvm.x86.sse2.pause()
+  %cycles = call i64 @llvm.readcyclecounter()
+  %time = sub i64 %cycles, %start
+  %more = icmp ult i64 %time, {_SPIN}
+  br i1 %more, label %spin, label %sleep
+sleep:
+  %one = atomicrmw add ptr %sleepers.at, i32 1 seq_cst
+  call void @wait(ptr %block, i32 %seen)
+  %less = atomicrmw sub ptr %sleepers.at, i32 1 seq_cst
+  %then = load atomic i32, ptr %block seq_cst, align 4
+  %still = icmp eq i32 %then, %seen
+  br i1 %still, label %sleep, label %attend
+end:
+  ret void
+}}
+
+define void @stop(ptr %block) nounwind {{
+  %stop.at = getelementptr i8, ptr %block, i64 {_STOP}
+  store atomic i32 1, ptr %stop.at seq_cst, align 4
+  %calls = atomicrmw add ptr %block, i32 1 seq_cst
+  call void @wake(ptr %block)
+  ret void
+}}
+"""
+
+
+class Block:
+    """What the threads of one pool share; `pointer` is the first argument of each function."""
+
+    def __init__(self) -> None:
+        self._memory = bytearray(_BLOCK_BYTES + _LINE)
+        address = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
+        self.pointer = ctypes.c_void_p(address + -address % _LINE)
+
+
+class ForkJoin:
+    """The functions, loaded."""
+
+    def __init__(self, code: bytes) -> None:
+        image = load_object(code)
+        self.run: Callable[..., None] = image.function("run")
+        self.serve: Callable[..., None] = image.function("serve")
+        self.stop: Callable[..., None] = image.function("stop")
+
+
+@cache
+def fork_join() -> ForkJoin | None:
+    """The functions, from disk or compiled now; None where they are not on disk and LLVM is not installed."""
+    disk = disk_cache()
+    key = hashlib.sha256(_SOURCE.encode()).hexdigest()
+    code = None if disk is None else disk.get("workers", key)
+    if code is None:
+        try:
+            code = _compile()
+        except ImportError:
+            return None
+        if disk is not None:
+            disk.put("workers", key, code)
+    return ForkJoin(code)
+
+
+def _compile() -> bytes:
+    from lazulite.emit.llvm_object import compile_text
+    from lazulite.ir.target import target
+
+    return compile_text(_SOURCE, target("CPU:LLVM", ()))
