@@ -1,0 +1,1 @@
+"""Compiles graphs once, executes plans, and keeps what tensors hold."""

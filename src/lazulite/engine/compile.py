@@ -1,0 +1,190 @@
+"""Plans and programs: found in memory, else on disk, else made.
+
+`plan_for` answers a fingerprint with a plan; `program_for` answers a kernel's key with a loaded
+program.  The compiler's modules (scheduling, lowering, code generation) are imported only when
+something has to be made, so a process that finds everything on disk never loads them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import TYPE_CHECKING
+
+from lazulite.base.cache import disk_cache
+from lazulite.base.settings import SETTINGS
+from lazulite.base.terminal import say
+from lazulite.emit.base import Binary
+from lazulite.engine.handles import stored
+from lazulite.engine.storage import fill_of
+from lazulite.ir.uop import UOp
+from lazulite.runtime.counters import GlobalCounters
+from lazulite.runtime.registry import Device
+from lazulite.schedule.canonical import Fingerprint
+from lazulite.schedule.plan import Plan
+
+if TYPE_CHECKING:
+    from lazulite.ir.target import Target
+    from lazulite.runtime.device import Program
+
+_plans: dict[tuple[object, ...], Plan] = {}
+_programs: dict[tuple[str, ...], Program] = {}
+_kernels: dict[str, UOp] = {}
+"""Kernels that were scheduled in this process and are not compiled yet."""
+
+
+@cache
+def build_identity() -> str:
+    """A text that changes with every change of this package, its code generator or the interpreter."""
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    facts = [sys.version, str(_llvm_version())]
+    for folder, _, files in sorted(os.walk(root)):
+        for name in sorted(files):
+            if name.endswith(".py"):
+                status = os.stat(os.path.join(folder, name))
+                facts.append(f"{name} {status.st_size} {status.st_mtime_ns}")
+    return hashlib.sha256("\n".join(facts).encode()).hexdigest()
+
+
+def _llvm_version() -> str:
+    """The installed code generator's version, without importing it."""
+    from importlib import metadata
+
+    try:
+        return metadata.version("llvmlite")
+    except metadata.PackageNotFoundError:
+        return "none"
+
+
+def _target_key(device: str) -> str:
+    target = Device[device].target
+    return device.partition(":")[0] if target is None else target.key
+
+
+# --- plans -------------------------------------------------------------------------------------
+
+
+def plan_for(outputs: Sequence[UOp], targets: Sequence[UOp | None], fingerprint: Fingerprint, device: str) -> Plan:
+    """The plan of a graph whose work is on `device` (where it names no other)."""
+    key = (fingerprint.key, device, _target_key(device), SETTINGS.key)
+    plan = _plans.get(key)
+    if plan is None:
+        digest = _digest("plan", repr(key))
+        plan = _plan_from_disk(digest)
+        if plan is None:
+            plan = build_plan(outputs, targets, device)
+            store_on_disk("plan", digest, plan.to_json())
+        _plans[key] = plan
+    return plan
+
+
+def _digest(kind: str, text: str) -> str:
+    return hashlib.sha256(f"{kind} {build_identity()} {text}".encode()).hexdigest()
+
+
+def _plan_from_disk(digest: str) -> Plan | None:
+    disk = disk_cache()
+    data = None if disk is None else disk.get("plan", digest)
+    if data is None:
+        return None
+    try:
+        return Plan.from_json(data.decode())
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def store_on_disk(kind: str, key: str, text: str) -> None:
+    """Keep an entry for other processes, where the cache is on."""
+    disk = disk_cache()
+    if disk is not None:
+        disk.put(kind, key, text.encode())
+
+
+def build_plan(outputs: Sequence[UOp], targets: Sequence[UOp | None], device: str) -> Plan:
+    """Schedule a graph; its kernels are then ready to be compiled."""
+    from lazulite.schedule.build import Options, build
+    from lazulite.schedule.canonical import canonical_graph
+
+    graph = canonical_graph(outputs, targets, fill_of, stored)
+    options = Options(fuse=bool(SETTINGS.FUSE), plan_memory=bool(SETTINGS.PLAN_MEMORY))
+    schedule = build(graph.outputs, graph.targets, graph.scalars, graph.positions, _enter_kernel(device), options)
+    GlobalCounters.schedules_built += 1
+    return schedule.plan
+
+
+def _enter_kernel(default_device: str) -> Callable[[UOp, str], str]:
+    from lazulite.ir.text import to_text
+
+    def enter(sink: UOp, device: str) -> str:
+        target = _target_key(device or default_device)
+        key = _digest("kernel", f"{target} {SETTINGS.key} {to_text(sink)}")
+        _kernels[key] = sink
+        return key
+
+    return enter
+
+
+# --- programs ----------------------------------------------------------------------------------
+
+
+def program_for(key: str, device: str, rebuild: Callable[[], object]) -> Program:
+    """The loaded program of a kernel; `rebuild` schedules again where its binary is lost."""
+    shown = SETTINGS.SHOW, SETTINGS.STOP
+    program = _programs.get((key, device, *shown))
+    if program is None:
+        binary = None if any(shown) else _binary_from_disk(key)
+        if binary is None:
+            if key not in _kernels:
+                rebuild()
+            binary = _compile(_kernels.pop(key), device, key)
+        program = _programs[key, device, *shown] = Device[device].load(binary)
+    return program
+
+
+def _binary_from_disk(key: str) -> Binary | None:
+    disk = disk_cache()
+    data = None if disk is None else disk.get("binary", key)
+    if data is None:
+        return None
+    try:
+        binary = Binary.from_json(json.loads(data))
+    except ValueError:
+        return None
+    GlobalCounters.programs_from_disk += 1
+    return binary
+
+
+def _compile(kernel: UOp, device: str, key: str) -> Binary:
+    target = Device[device].target
+    if target is None:
+        from lazulite.analysis.describe import kernel_name
+        from lazulite.ir.text import to_text
+
+        binary = Binary(kernel_name(kernel), to_text(kernel).encode(), "text")
+    else:
+        binary = _machine_code(kernel, target)
+    GlobalCounters.programs_compiled += 1
+    store_on_disk("binary", key, json.dumps(binary.to_json()))
+    return binary
+
+
+def _machine_code(kernel: UOp, target: Target) -> Binary:
+    from lazulite.analysis.describe import kernel_name
+    from lazulite.engine.watch import watch
+    from lazulite.kernel.heuristic import choose
+    from lazulite.pipeline import compile_kernel
+
+    before = time.perf_counter()
+    steps = choose(kernel, target) if SETTINGS.OPT else ()
+    binary = compile_kernel(kernel, target, steps, watch(), kernel_name(kernel))
+    if SETTINGS.DEBUG >= 1:
+        milliseconds = (time.perf_counter() - before) * 1e3
+        say(f"compiled {binary.name} in {milliseconds:.1f} ms, {len(binary.code)} bytes")
+    if SETTINGS.DEBUG >= 3:
+        say("\n".join(f"  {step}" for step in steps) or "  no steps")
+    return binary

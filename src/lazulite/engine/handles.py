@@ -1,0 +1,157 @@
+"""Handles: what a tensor holds, and the sets in which the engine finds the live ones.
+
+A handle's `value` is the node of its current value.  A handle that owns a `storage` keeps it over
+writes: its value then is either the storage's contents or an expression that a realize will write
+there.  What a view remembers is in `engine/views.py`.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from lazulite.analysis.regions import Region
+from lazulite.engine.storage import Storage, is_current
+from lazulite.ir import ops
+from lazulite.ir.uop import UOp, toposort
+
+_live: dict[weakref.ref[Handle], None] = {}
+"""In order of creation, so that what a realize gathers has the same order in every run of a program."""
+_stored: weakref.WeakKeyDictionary[UOp, weakref.ref[UOp]] = weakref.WeakKeyDictionary()
+_history: weakref.WeakKeyDictionary[UOp, UOp] = weakref.WeakKeyDictionary()
+
+
+class Handle:
+    """One tensor's place in the engine."""
+
+    __slots__ = ("__weakref__", "ancestors", "grad", "leaf", "requires_grad", "shared", "storage", "value", "writer")
+    grad: Any
+    """What the front end keeps as the gradient."""
+    shared: bool
+    """Whether several elements stand for one place, so that a write would have no meaning."""
+    writer: int
+    """The thread of the last write, which alone takes the write along when it realizes something else."""
+
+    def __init__(
+        self,
+        value: UOp,
+        storage: Storage | None = None,
+        *,
+        requires_grad: bool | None = None,
+        leaf: bool = False,
+        shared: bool = False,
+    ) -> None:
+        self.value, self.storage, self.requires_grad, self.leaf = value, storage, requires_grad, leaf
+        self.ancestors: tuple[tuple[weakref.ref[Handle], Region], ...] = ()
+        self.shared, self.grad, self.writer = shared, None, 0
+        _live[weakref.ref(self, _forget)] = None
+
+    @property
+    def pending(self) -> bool:
+        """Whether the value is not in memory yet (a constant counts as had), or not in the handle's own."""
+        value, storage = self.value, self.storage
+        if storage is not None:
+            return value.op is not ops.BUFFER or value.arg[:2] != (storage.number, storage.version)
+        return value.op is not ops.BUFFER and not is_constant(value)
+
+    def write(self, value: UOp) -> None:
+        """Give it another value, on behalf of this thread."""
+        self.value, self.writer = value, threading.get_ident()
+
+
+def _forget(reference: weakref.ref[Handle]) -> None:
+    _live.pop(reference, None)
+
+
+def live_handles() -> list[Handle]:
+    """Every handle that somebody holds."""
+    return [handle for reference in list(_live) if (handle := reference()) is not None]
+
+
+def tracked_values() -> set[UOp]:
+    """The values of tensors with `requires_grad`, which gradients are asked for."""
+    return {handle.value for handle in live_handles() if handle.requires_grad}
+
+
+def is_constant(node: UOp) -> bool:
+    """Whether a value is one constant everywhere, to be seen without computing."""
+    while node.op in ops.MOVEMENT and node.op is not ops.PAD:
+        node = node.src[0]
+    return node.op is ops.CONST
+
+
+# --- what is stored ----------------------------------------------------------------------------
+
+
+def note_stored(expression: UOp, buffer: UOp) -> None:
+    """From now on the expression need not be computed while the buffer's node lives and is current."""
+    _stored[expression] = weakref.ref(buffer)
+
+
+def stored(node: UOp) -> UOp | None:
+    """The BUFFER that holds the value of an expression, if one does."""
+    if node.op is ops.BUFFER:
+        return None
+    reference = _stored.get(node)
+    buffer = None if reference is None else reference()
+    return buffer if buffer is not None and is_current(buffer) else None
+
+
+def keep_history(buffer: UOp, expression: UOp) -> None:
+    """Remember how a stored value was made, for gradients."""
+    _history[buffer] = expression
+
+
+def history(buffer: UOp) -> UOp | None:
+    """How a stored value was made, if a gradient may ask."""
+    return _history.get(buffer) if buffer.op is ops.BUFFER else None
+
+
+def forget_history(nodes: Iterable[UOp]) -> None:
+    """Drop what was kept for a gradient that has been taken."""
+    for node in nodes:
+        _history.pop(node, None)
+
+
+# --- who must be realized together -------------------------------------------------------------
+
+
+def with_company(
+    asked: Iterable[Handle],
+    written_by: Callable[[Iterable[UOp]], set[UOp]] = lambda values: set(),
+    *,
+    state: bool = True,
+) -> list[Handle]:
+    """The pending handles among those asked, and those that have to be realized with them.
+
+    These are handles with a pending write of their storage (with `state`, so that state which nobody reads
+    does not pile up; those of other threads are left alone, as these may be about to write again), and live
+    readers of contents that the writes replace.  `written_by(values)` gives the storages that hand-written
+    stores below some values write.
+    """
+    chosen = dict.fromkeys(h for h in asked if h.pending)
+    if not chosen:
+        return []
+    live = live_handles()
+    if state:
+        this_thread = threading.get_ident()
+        chosen |= dict.fromkeys(h for h in live if h.storage is not None and h.pending and h.writer == this_thread)
+    while True:
+        replaced = {h.storage.node() for h in chosen if h.storage is not None} | written_by(h.value for h in chosen)
+        others = [h for h in live if h not in chosen] if replaced else []
+        readers = _reaching([h.value for h in others], replaced)
+        company = [h for h in others if h.value in readers or (h.storage and h.storage.node() in replaced)]
+        chosen |= dict.fromkeys(company)
+        if not any(h.value.has_effects for h in company):  # a reader may write storages of its own
+            return list(chosen)
+
+
+def _reaching(values: list[UOp], targets: set[UOp]) -> set[UOp]:
+    """The nodes below these values that are, or lead to, one of the targets."""
+    found: set[UOp] = set()
+    for node in toposort(*values, enter=lambda n: stored(n) is None):
+        if node in targets or not found.isdisjoint(node.src) or (stored(node) in targets):
+            found.add(node)
+    return found

@@ -1,0 +1,97 @@
+"""What a realize has to compute: values with the handles that wait for them, and writes of storages.
+
+`outputs_of` gathers the values of handles; where they contain hand-written stores and calls, those
+become outputs of their own, so that the plan sees pure values and their targets only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from lazulite.base.errors import EffectError
+from lazulite.engine.effects import elaborated, note_executed
+from lazulite.engine.handles import Handle
+from lazulite.engine.storage import Storage, is_current, storage_of
+from lazulite.ir import ops
+from lazulite.ir.uop import UOp
+
+if TYPE_CHECKING:
+    from lazulite.schedule.effects import Elaboration
+
+
+@dataclass(slots=True)
+class Output:
+    """A value to store, with the handles that will then have it; the first of them owns the storage."""
+
+    value: UOp
+    target: Storage | None
+    handles: list[Handle]
+
+
+@dataclass(slots=True)
+class Work:
+    """Everything that one realize computes, and what is known once it is done."""
+
+    outputs: list[Output]
+    shown: list[tuple[list[Handle], UOp]] = field(default_factory=list)
+    """Handles whose value turned out to be the contents of a storage that nothing writes."""
+    effects: Elaboration | None = None
+
+    def done(self) -> None:
+        """Note what was executed, and hand over what needed no computing."""
+        if self.effects is not None:
+            note_executed(self.effects)
+        for handles, buffer in self.shown:
+            for handle in handles:
+                handle.value = buffer
+
+
+def outputs_of(handles: Sequence[Handle]) -> Work:
+    """Handles with the same value share an output; one with a storage of its own has its own."""
+    outputs: dict[tuple[UOp, Storage | None], Output] = {}
+    for handle in handles:
+        key = (handle.value, handle.storage)
+        known = outputs.get(key)
+        if known is None:
+            outputs[key] = Output(handle.value, handle.storage, [handle])
+        else:
+            known.handles.append(handle)
+    work = Work(list(outputs.values()))
+    return _elaborate(work) if any(output.value.has_effects for output in work.outputs) else work
+
+
+def _elaborate(work: Work) -> Work:
+    """The work with every hand-written write as an output of its own."""
+    found = elaborated([output.value for output in work.outputs])
+    writes = {buffer: _write(buffer, value) for buffer, value in found.writes.items()}
+    result = Work([], effects=found)
+    for output, value in zip(work.outputs, found.values, strict=True):
+        shown = found.states.get(output.value)
+        if output.target is None and shown is not None:
+            writes[shown].handles += output.handles
+        elif output.target is not None and output.target.node() in writes:
+            _own(writes[output.target.node()], output, output.target.node())
+        elif output.target is None and output.value is not value and value.op is ops.BUFFER and value not in writes:
+            result.shown.append((output.handles, value))
+        else:
+            result.outputs.append(Output(value, output.target, output.handles))
+    result.outputs += writes.values()
+    return result
+
+
+def _write(buffer: UOp, value: UOp) -> Output:
+    if not is_current(buffer):
+        raise EffectError("store", "a store into contents that a later write has replaced", about={"storage": buffer})
+    return Output(value, storage_of(buffer), [])
+
+
+def _own(write: Output, output: Output, contents: UOp) -> None:
+    """The handle that owns a written storage keeps it, with the new contents."""
+    if output.value is not contents:
+        raise EffectError(
+            "realize", "a tensor and a hand-written graph both write one storage, and nothing orders them",
+            about={"the tensor's value": output.value}, hint="realize() the tensor before the graph is written",
+        )  # fmt: skip
+    write.handles[:0] = output.handles

@@ -1,0 +1,78 @@
+"""Storages: memory that values live in, and the nodes that stand for its contents.
+
+A `Storage` has a number and a version.  Its contents are the node ``BUFFER(number, version)``; a
+write makes the next version, and nodes of older versions then stand for contents that are gone.  A
+node keeps its storage alive, a storage does not keep its nodes alive.  A storage that holds one
+value everywhere needs no memory (`fill`) until somebody writes a part of it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import weakref
+from typing import TYPE_CHECKING
+
+from lazulite.ir import ops
+from lazulite.ir.dtype import DType, Scalar
+from lazulite.ir.uop import UOp
+
+if TYPE_CHECKING:
+    from lazulite.runtime.buffer import Buffer
+
+_numbers = itertools.count()
+_by_node: weakref.WeakKeyDictionary[UOp, Storage] = weakref.WeakKeyDictionary()
+
+
+class Storage:
+    """Memory for elements of one type in row-major order, on one device."""
+
+    __slots__ = ("__weakref__", "buffer", "device", "dtype", "failure", "fill", "number", "shape", "version")
+    buffer: Buffer | None
+    failure: str | None
+    """Why the contents are lost, after a fault during a write."""
+
+    def __init__(
+        self,
+        dtype: DType,
+        shape: tuple[int, ...],
+        device: str,
+        buffer: Buffer | None = None,
+        fill: Scalar | None = None,
+    ) -> None:
+        self.number, self.version = next(_numbers), 0
+        self.dtype, self.shape, self.device = dtype, shape, device
+        self.buffer, self.fill, self.failure = buffer, fill, None
+
+    @property
+    def nbytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    def node(self) -> UOp:
+        """The node of the current contents."""
+        node = UOp(ops.BUFFER, self.dtype, (), (self.number, self.version, self.shape, self.device))
+        if node not in _by_node:
+            _by_node[node] = self
+        return node
+
+    def written(self, buffer: Buffer) -> UOp:
+        """Note that the contents are new, and give their node."""
+        self.buffer, self.fill, self.failure = buffer, None, None
+        self.version += 1
+        return self.node()
+
+
+def storage_of(node: UOp) -> Storage:
+    """The storage whose contents a BUFFER stands for, or stood for."""
+    return _by_node[node]
+
+
+def is_current(node: UOp) -> bool:
+    """Whether the contents that a BUFFER stands for are still there."""
+    return bool(_by_node[node].version == node.arg[1])
+
+
+def fill_of(node: UOp) -> Scalar | None:
+    """The value that fills a storage which has no memory yet."""
+    storage = _by_node[node]
+    return storage.fill if storage.buffer is None else None
