@@ -1,0 +1,155 @@
+"""Optimisers: objects that change parameters by their gradients.
+
+`step` writes every parameter that has a gradient, and the optimiser's own state, in one realize.  The
+writes are detached: no gradient flows through an update.  Step sizes and step counts enter the
+program as numbers that change without compiling anything.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from lazulite.base.errors import DTypeError, GradientError
+from lazulite.tensor.tensor import Tensor
+
+
+class Optimizer:
+    """What all optimisers share: the parameters, `zero_grad` and `step`.
+
+    Parameters are named once each.  A parameter without a gradient is left as it is; GradientError where
+    none has one.  Gradients are wanted for every parameter unless it says `requires_grad=False`.
+    """
+
+    def __init__(self, params: Sequence[Tensor], lr: float) -> None:
+        self.params = list({id(param): param for param in params if param.requires_grad is not False}.values())
+        self.lr = lr
+        for param in self.params:
+            if not param.is_floating_point():
+                raise DTypeError(
+                    type(self).__name__, f"parameters are floats, got {param.dtype.name}", about={"parameter": param}
+                )
+            param.requires_grad = True
+        if self.params:
+            self.params[0].realize(*self.params[1:])
+
+    def zero_grad(self) -> None:
+        """Forget all gradients.
+
+        >>> w = Tensor([1.0]); opt = SGD([w]); w.sum().backward(); opt.zero_grad(); print(w.grad)
+        None
+        """
+        for param in self.params:
+            param.grad = None
+
+    def step(self) -> None:
+        """Change the parameters by their gradients.
+
+        >>> w = Tensor([1.0]); opt = SGD([w], lr=0.5); w.sum().backward(); opt.step(); w.tolist()
+        [0.5]
+        """
+        written = self.schedule_step()
+        written[0].realize(*written[1:])
+
+    def schedule_step(self) -> list[Tensor]:
+        """The assignments of one step, not realized: every tensor that was written."""
+        active = [number for number, param in enumerate(self.params) if param.grad is not None]
+        if not active:
+            raise GradientError(
+                f"{type(self).__name__}.step", "no parameter has a gradient", hint="call loss.backward() before step()"
+            )
+        self._begin_step()
+        return [
+            t for number in active for t in self._update(number, self.params[number], _gradient(self.params[number]))
+        ]
+
+    def _begin_step(self) -> None:
+        """What a step does once, before the parameters."""
+
+    def _update(self, number: int, param: Tensor, grad: Tensor) -> list[Tensor]:
+        """Write one parameter and its state; the tensors written."""
+        raise NotImplementedError
+
+    def _state(self) -> list[Tensor]:
+        """A zero for each element of each parameter."""
+        zeros = [param.zeros_like() for param in self.params]
+        for each in zeros:
+            each.requires_grad = False
+        return zeros
+
+
+def _gradient(param: Tensor) -> Tensor:
+    grad: Tensor = param.grad
+    return grad.detach().cast(param.dtype)
+
+
+class SGD(Optimizer):
+    """Stochastic gradient descent, with momentum (Nesterov's if asked) and weight decay, as torch does it.
+
+    >>> w = Tensor([1.0]); opt = SGD([w], lr=0.1, momentum=0.9); w.square().sum().backward(); opt.step()
+    >>> round(w.item(), 4)
+    0.8
+    """
+
+    def __init__(
+        self, params: Sequence[Tensor], lr: float = 0.001, momentum: float = 0.0, weight_decay: float = 0.0,
+        nesterov: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(params, lr)
+        self.momentum, self.weight_decay, self.nesterov = momentum, weight_decay, nesterov
+        self.b = self._state() if momentum else []
+
+    def _update(self, number: int, param: Tensor, grad: Tensor) -> list[Tensor]:
+        value = param.detach()
+        if self.weight_decay:
+            grad = grad + value * self.weight_decay
+        if not self.momentum:
+            return [param.assign(value - grad * self.lr)]
+        velocity = self.b[number].assign(self.b[number] * self.momentum + grad)
+        grad = grad + velocity * self.momentum if self.nesterov else velocity
+        return [param.assign(value - grad * self.lr), velocity]
+
+
+class AdamW(Optimizer):
+    """Adam with weight decay apart from the gradient (Loshchilov and Hutter).
+
+    >>> w = Tensor([1.0]); opt = AdamW([w], lr=0.1, weight_decay=0.0); w.square().sum().backward(); opt.step()
+    >>> round(w.item(), 4)
+    0.9
+    """
+
+    def __init__(
+        self, params: Sequence[Tensor], lr: float = 0.001, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8,
+        weight_decay: float = 0.01,
+    ) -> None:  # fmt: skip
+        super().__init__(params, lr)
+        self.b1, self.b2, self.eps, self.weight_decay = b1, b2, eps, weight_decay
+        self.steps = 0
+        self.m, self.v = self._state(), self._state()
+
+    def _begin_step(self) -> None:
+        self.steps += 1
+
+    def _update(self, number: int, param: Tensor, grad: Tensor) -> list[Tensor]:
+        """The corrections for the zeros that the means begin with are put into the two numbers of the step."""
+        begun = math.sqrt(1 - self.b2**self.steps)
+        size, eps = self.lr * begun / (1 - self.b1**self.steps), self.eps * begun
+        m = self.m[number].assign(self.m[number] * self.b1 + grad * (1 - self.b1))
+        v = self.v[number].assign(self.v[number] * self.b2 + grad * grad * (1 - self.b2))
+        value = param.detach()
+        if self.weight_decay:
+            value = value * (1 - self.lr * self.weight_decay)
+        return [param.assign(value - m * size / (v.sqrt() + eps)), m, v]
+
+
+class Adam(AdamW):
+    """Adam (Kingma and Ba).
+
+    >>> w = Tensor([1.0]); opt = Adam([w], lr=0.1); w.square().sum().backward(); opt.step(); round(w.item(), 4)
+    0.9
+    """
+
+    def __init__(
+        self, params: Sequence[Tensor], lr: float = 0.001, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8
+    ) -> None:
+        super().__init__(params, lr, b1, b2, eps, weight_decay=0.0)

@@ -1,0 +1,1 @@
+"""The front end: the Tensor class by families of methods."""

@@ -1,0 +1,232 @@
+"""Memory shared with other libraries: DLPack, and memory at an address.
+
+What goes out by DLPack is the tensor's own memory where it has any: writes on either side are seen on
+the other.  What comes in by `from_dlpack` is copied at once, as all data from the host; `from_blob` uses
+memory in place, which the caller keeps alive and unchanged.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Sequence
+from typing import Any, Self
+
+from lazulite.base.errors import DeviceError, DTypeError
+from lazulite.engine.execute import realize
+from lazulite.engine.handles import Handle
+from lazulite.engine.storage import Storage, storage_of
+from lazulite.ir import ops
+from lazulite.ir.dtype import STORED, DType, dtypes
+from lazulite.runtime.buffer import Buffer
+from lazulite.runtime.devices.host import external_memory
+from lazulite.runtime.registry import Device
+from lazulite.tensor.base import DTypeLike, as_dtype, sizes_argument
+from lazulite.tensor.host import HostMethods, from_bytes
+
+_CPU = 1
+_UNUSED = b"dltensor"
+_UNUSED_VERSIONED = b"dltensor_versioned"
+_CODES = {"int": 0, "uint": 1, "float": 2, "bool": 6}
+
+
+class _DLTensor(ctypes.Structure):
+    _fields_ = (
+        ("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    )  # fmt: skip
+
+
+_Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+
+class _Managed(ctypes.Structure):
+    _fields_ = (("tensor", _DLTensor), ("context", ctypes.c_void_p), ("deleter", _Deleter))
+
+
+class _Versioned(ctypes.Structure):
+    _fields_ = (
+        ("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("context", ctypes.c_void_p), ("deleter", _Deleter),
+        ("flags", ctypes.c_uint64), ("tensor", _DLTensor),
+    )  # fmt: skip
+
+
+class ExchangeMethods(HostMethods):
+    """Sharing memory."""
+
+    __slots__ = ()
+
+    def __dlpack__(
+        self, *, stream: Any = None, max_version: Any = None, dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:  # fmt: skip
+        """The realized elements as a DLPack capsule, for `numpy.from_dlpack` and others.
+
+        The memory is shared, unless `copy` is True or the tensor is a constant without memory.
+
+        >>> import numpy
+        >>> numpy.from_dlpack(Tensor([[1, 2]])).tolist()
+        [[1, 2]]
+        """
+        if dl_device not in (None, self.__dlpack_device__()):
+            raise DeviceError("dlpack", f"memory of {self.device} is host memory, not on device {dl_device}")
+        memory = None if copy else self._own_memory()
+        return _capsule(memoryview(self._bytes()) if memory is None else memory, self.dtype, self.shape)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """The kind and number of the device in DLPack's terms; DeviceError where the memory is not the host's.
+
+        >>> Tensor([1]).__dlpack_device__()
+        (1, 0)
+        """
+        if not Device[self.device].maps:
+            raise DeviceError("dlpack", f"memory of {self.device} cannot be shared", hint="move it: x.to('CPU')")
+        return _CPU, 0
+
+    @classmethod
+    def from_dlpack(cls, data: Any, device: str | None = None) -> Self:
+        """A copy of what another library offers by DLPack, in any layout, from host memory.
+
+        >>> import numpy
+        >>> Tensor.from_dlpack(numpy.arange(3.0)).tolist()
+        [0.0, 1.0, 2.0]
+        """
+        if not hasattr(data, "__dlpack__"):
+            raise DTypeError("from_dlpack", f"{type(data).__name__} has no __dlpack__")
+        import numpy
+
+        try:
+            capsule = data.__dlpack__(max_version=(1, 0))
+        except TypeError:  # it knows the first form of the protocol only
+            capsule = data.__dlpack__()
+        given = _described(capsule)
+        if given.device_type != _CPU:
+            raise DeviceError("from_dlpack", f"the memory is on a device of kind {given.device_type}, not the host")
+        dtype, shape = _dtype_of(given), tuple(given.shape[: given.ndim])
+        elements = numpy.array(_Elements(given, dtype, shape))  # a copy: the capsule frees its memory when it goes
+        return cls._with_storage(from_bytes(elements.tobytes(), dtype, shape, _name(device)))
+
+    @classmethod
+    def from_blob(
+        cls, ptr: int, shape: int | Sequence[int], dtype: DTypeLike = dtypes.float32, device: str | None = None
+    ) -> Self:
+        """The elements at an address of host memory, used in place.
+
+        The memory must stay allocated and unchanged by others as long as the tensor, or what was made from it and
+        is not realized, lives.  Writing to the tensor writes there.
+
+        >>> import array
+        >>> numbers = array.array("f", [1.0, 2.0])
+        >>> Tensor.from_blob(numbers.buffer_info()[0], (2,)).tolist()
+        [1.0, 2.0]
+        """
+        kind, sizes, name = as_dtype("from_blob", dtype), sizes_argument("from_blob", shape), _name(device)
+        if not Device[name].maps:
+            raise DeviceError(
+                "from_blob", f"{name} does not use host memory", hint="copy it in: Tensor(..., device=..)"
+            )
+        memory = external_memory(ptr, math.prod(sizes) * kind.itemsize)
+        return cls._with_storage(Storage(kind, sizes, name, Buffer.external(Device[name], memory)))
+
+    @classmethod
+    def _with_storage(cls, storage: Storage) -> Self:
+        return cls._made(Handle(storage.node(), storage, leaf=True), storage.device)
+
+    @classmethod
+    def _made(cls, handle: Handle, device: str) -> Self:
+        raise NotImplementedError
+
+    def _own_memory(self) -> memoryview | None:
+        """The memory of the realized tensor; None where it needs none."""
+        realize([self._handle])
+        node = self._handle.value
+        buffer = storage_of(node).buffer if node.op is ops.BUFFER else None
+        return buffer.map() if buffer is not None and buffer.nbytes else None
+
+
+def _name(device: str | None) -> str:
+    return Device.DEFAULT if device is None else Device.canonical(device)
+
+
+# --- out ---------------------------------------------------------------------------------------
+
+_ALIVE: dict[int, tuple[Any, ...]] = {}
+"""What each description handed out refers to, until its receiver lets go of it."""
+
+
+def _capsule(memory: memoryview, dtype: DType, shape: tuple[int, ...]) -> Any:
+    managed = _Managed()
+    sizes = (ctypes.c_int64 * len(shape))(*shape)
+    strides = (ctypes.c_int64 * len(shape))(*[math.prod(shape[axis + 1 :]) for axis in range(len(shape))])
+    tensor = managed.tensor
+    tensor.data = ctypes.addressof(ctypes.c_char.from_buffer(memory)) if memory.nbytes else None
+    tensor.device_type, tensor.device_id, tensor.ndim = _CPU, 0, len(shape)
+    tensor.code = 4 if dtype is dtypes.bfloat16 else _CODES[dtype.kind]
+    tensor.bits, tensor.lanes = dtype.itemsize * 8, 1
+    tensor.shape = ctypes.cast(sizes, ctypes.POINTER(ctypes.c_int64))
+    tensor.strides = ctypes.cast(strides, ctypes.POINTER(ctypes.c_int64))
+    managed.deleter = _let_go
+    address = ctypes.addressof(managed)
+    _ALIVE[address] = managed, sizes, strides, memory
+    return _new_capsule(address, _UNUSED, _dropped)
+
+
+def _forget(address: int) -> None:
+    _ALIVE.pop(address, None)
+
+
+def _forget_unused(capsule: int) -> None:
+    """A capsule that nobody took goes: a taken one has another name, and its receiver lets go itself."""
+    if _is_valid(capsule, _UNUSED):
+        _forget(_dying_pointer(capsule, _UNUSED))
+
+
+_let_go = _Deleter(_forget)
+_dropped = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(_forget_unused)
+_new_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
+    ("PyCapsule_New", ctypes.pythonapi)
+)
+_get_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
+# An object whose last reference has gone must not become a Python object again: these take its address.
+_is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_IsValid", ctypes.pythonapi))
+_dying_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
+
+
+# --- in ----------------------------------------------------------------------------------------
+
+
+def _described(capsule: Any) -> _DLTensor:
+    """The description in a capsule of either form."""
+    kind: type[_Managed | _Versioned] = _Versioned if _is_valid(id(capsule), _UNUSED_VERSIONED) else _Managed
+    pointer = _get_pointer(capsule, _UNUSED if kind is _Managed else _UNUSED_VERSIONED)
+    tensor: _DLTensor = kind.from_address(pointer).tensor
+    return tensor
+
+
+class _Elements:
+    """The described memory for NumPy, each element as an unsigned integer of its size."""
+
+    def __init__(self, given: _DLTensor, dtype: DType, shape: tuple[int, ...]) -> None:
+        size = dtype.itemsize
+        self.__array_interface__ = {
+            "version": 3, "shape": shape, "typestr": f"<u{size}",
+            "data": ((given.data or 0) + given.byte_offset, True),
+            "strides": tuple([n * size for n in given.strides[: given.ndim]]) if given.strides else None,
+        }  # fmt: skip
+
+
+def _dtype_of(given: _DLTensor) -> DType:
+    if given.code == 4 and given.bits == 16 and given.lanes == 1:
+        return dtypes.bfloat16
+    for dtype in STORED:
+        if dtype is dtypes.bfloat16 or given.lanes != 1:
+            continue
+        if _CODES.get(dtype.kind) == given.code and dtype.itemsize * 8 == given.bits:
+            return dtype
+    raise DTypeError("from_dlpack", f"no dtype here has kind {given.code}, {given.bits} bits and {given.lanes} lanes")
