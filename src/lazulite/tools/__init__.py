@@ -1,0 +1,1 @@
+"""Programs that use the library: the command line and the demonstration."""

