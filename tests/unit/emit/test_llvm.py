@@ -1,0 +1,153 @@
+"""Compiled kernels compute what the interpreter says, with any steps, on wide and narrow targets."""
+
+import ctypes
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from lazulite.emit.llvm import Writer
+from lazulite.ir import ops
+from lazulite.ir.dtype import dtypes
+from lazulite.ir.uop import UOp, index
+from lazulite.kernel.steps import Parallel, Partition, Split, Tile, Vectorize
+from lazulite.pipeline import compile_kernel
+from lazulite.runtime.loader import load_object
+from support.kernels import (
+    TARGETS,
+    assert_close,
+    compiled,
+    interpreted,
+    legal,
+    load,
+    loop,
+    lowered,
+    matmul,
+    param,
+    random_kernel,
+    random_memory,
+    random_steps,
+    sink,
+    softmax,
+    store,
+    turns,
+)
+
+
+@pytest.mark.parametrize("machine", TARGETS)
+@given(rng=st.randoms(use_true_random=False))
+def test_a_scheduled_kernel_computes_what_it_means(machine: str, rng: Random):
+    kernel, target = random_kernel(rng), TARGETS[machine]
+    steps = random_steps(kernel, rng)
+    assume(legal(kernel, steps))
+    program = lowered(kernel, target, steps)
+    assume(turns(program) < 3_000_000)  # the interpreter is slow
+    memory = random_memory(kernel, rng)
+    expected = interpreted(kernel, memory)
+
+    assert_close(expected, interpreted(program, memory))
+    assert_close(expected, compiled(kernel, target, steps, memory))
+
+
+@pytest.mark.parametrize("machine", TARGETS)
+def test_a_product_agrees_with_numpy_on_masked_tails(machine):
+    kernel = matmul(13, 37, 29)
+    memory = random_memory(kernel, Random(3))
+    steps = (Split((0,), 4), Tile((0, 1)), Split((1,), 16), Vectorize((1, 1)))
+    a, b = memory[1].reshape(13, 29).astype(np.float64), memory[2].reshape(29, 37)
+    found = compiled(kernel, TARGETS[machine], steps, memory)[0].reshape(13, 37)
+
+    np.testing.assert_allclose(found, np.maximum(a @ b + memory[3], 0), rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("machine", TARGETS)
+def test_a_softmax_agrees_with_numpy(machine):
+    kernel = softmax(5, 50)
+    memory = random_memory(kernel, Random(4))
+    steps = tuple(step for r in (1, 2, 3) for step in (Split((r,), 16), Vectorize((r, 1))))
+    x = memory[1].reshape(5, 50).astype(np.float64)
+    e = np.exp(x - x.max(1, keepdims=True))
+    found = compiled(kernel, TARGETS[machine], steps, memory)[0].reshape(5, 50)
+
+    np.testing.assert_allclose(found, e / e.sum(1, keepdims=True), rtol=1e-5)
+
+
+def test_statements_beside_the_parallel_range_run_once():
+    kernel = matmul(9, 8, 8)
+    memory = random_memory(kernel, Random(5))
+    steps = (Partition((0,), 6), Parallel((0, 0)))
+
+    assert_close(interpreted(kernel, memory), compiled(kernel, TARGETS["widest"], steps, memory, chunks=3))
+
+
+def test_an_empty_chunk_does_nothing():
+    kernel = matmul(4, 8, 8)
+    binary = compile_kernel(kernel, TARGETS["widest"], (Parallel((0,)),))
+    memory = random_memory(kernel, Random(6))
+    before = memory[0].copy()
+    addresses = (ctypes.c_int64 * 4)(*[memory[slot].ctypes.data for slot in range(4)])
+    load_object(binary.code).function("kernel")(
+        ctypes.byref(addresses), ctypes.c_int64(2), ctypes.c_int64(2), ctypes.c_void_p(0)
+    )
+
+    assert 4 == binary.parallel
+    np.testing.assert_array_equal(before, memory[0])
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value"),
+    [(dtypes.float32, 1.5), (dtypes.float64, -2.25), (dtypes.int32, -7), (dtypes.int64, 1 << 40), (dtypes.int8, -3)],
+)
+def test_scalars_arrive_by_value(dtype, value):
+    i = loop(0, 3)
+    kernel = sink(store(param(0, 3, dtype), i, UOp(ops.SCALAR, dtype, (), (1, None, None)) + i.cast(dtype)))
+    binary = compile_kernel(kernel, TARGETS["widest"])
+    result = np.zeros(3, dtype.name)
+    bits = int.from_bytes(np.array([value], dtype.name).tobytes(), "little")
+    addresses = (ctypes.c_uint64 * 2)(result.ctypes.data, bits)
+    load_object(binary.code).function("kernel")(
+        ctypes.byref(addresses), ctypes.c_int64(0), ctypes.c_int64(1), ctypes.c_void_p(0)
+    )
+
+    assert [value, value + 1, value + 2] == result.tolist()
+
+
+def test_bools_are_bytes_in_memory():
+    i = loop(0, 40)
+    mask = load(param(1, 40, dtypes.bool), i)
+    kernel = sink(store(param(0, 40, dtypes.bool), i, ~mask & (i < 33)))
+    memory = {0: np.zeros(40, np.bool_), 1: np.arange(40) % 3 == 0}
+    found = compiled(kernel, TARGETS["widest"], (Split((0,), 16), Vectorize((0, 1))), memory)
+
+    np.testing.assert_array_equal(~memory[1] & (np.arange(40) < 33), found[0])
+
+
+def test_a_load_behind_a_false_gate_reads_nothing():
+    i = loop(0, 4)
+    kernel = sink(store(param(0, 4), i, load(param(1, 1), i * (1 << 40), i < 1)))
+    memory = {0: np.ones(4, np.float32), 1: np.array([5], np.float32)}
+
+    assert [5, 0, 0, 0] == compiled(kernel, TARGETS["widest"], (), memory)[0].tolist()
+
+
+def test_a_tile_is_one_node_and_many_instructions():
+    linear = lowered(matmul(8, 32, 16), TARGETS["widest"], (Tile((0,)), Split((1,), 16), Vectorize((1, 1))))
+    text = Writer(linear, "kernel").write()
+
+    assert 1 == sum(node.op in (ops.FMA, ops.MUL) and node.dtype.is_float for node in linear.src)
+    assert 8 <= text.count("llvm.fma") or 8 <= text.count("fmul")
+
+
+def test_indices_may_be_negative_inside():
+    """`//` and `%` of an INDEX round down."""
+    i = loop(0, 12)
+    value = ((i + -7) // 3).cast(dtypes.int32) * 100 + ((i + -7) % 5).cast(dtypes.int32)
+    kernel = sink(store(param(0, 12, dtypes.int32), i + index(0), value))
+    expected = [(n - 7) // 3 * 100 + (n - 7) % 5 for n in range(12)]
+
+    for steps in ((), (Split((0,), 4), Vectorize((0, 1)))):
+        found = compiled(kernel, TARGETS["widest"], steps, {0: np.zeros(12, np.int32)})
+
+        assert expected == found[0].tolist()

@@ -1,0 +1,47 @@
+"""Register tiles reuse what they load."""
+
+from lazulite.ir import ops
+from lazulite.ir.target import target
+from lazulite.ir.uop import UOp
+from lazulite.kernel.facts import KernelFacts
+from lazulite.kernel.lanes import choose_lanes
+from lazulite.kernel.tiles import choose_tiles, turn_cost
+from support.kernels import load, loop, matmul, param, reduce, sink, store
+
+WIDE = target("CPU:LLVM", ("avx2", "fma", "avx512f", "avx512bw", "avx512dq", "avx512vl"), 48 << 10, 2 << 20)
+
+
+def _rows(kernel, machine=WIDE):
+    facts = KernelFacts(kernel, machine)
+    return {r.arg[0][0]: rows for r, rows in choose_tiles(facts, choose_lanes(facts)).rows.items()}
+
+
+def test_a_product_fills_the_registers():
+    assert {0: 14, 1: 2} == _rows(matmul(512, 512, 512))
+
+
+def test_few_rows_take_more_vectors():
+    assert {0: 2, 1: 6} == _rows(matmul(2, 512, 512))
+
+
+def test_fewer_registers_make_a_smaller_tile():
+    assert {0: 6, 1: 2} == _rows(matmul(512, 512, 512), target("CPU:LLVM", ("avx2", "fma")))
+
+
+def test_a_product_of_rows_with_a_vector_walks_several_rows_together():
+    assert 4 == _rows(matmul(512, 1, 512))[0]
+
+
+def test_a_sum_has_several_accumulators():
+    i, k = loop(0, 10), loop(1, 1024)
+    value = load(param(1, 10240), i * 1024 + k)
+    kernel = sink(store(param(0, 10), i, reduce(ops.ADD, value, k)))
+
+    assert {1: 4} == _rows(kernel)
+
+
+def test_the_cost_of_a_turn_leaves_out_what_the_loop_does_not_repeat():
+    i, k = loop(0, 10), loop(1, 8)
+    once = UOp.apply(ops.SIN, load(param(2, 10), i))
+
+    assert 1 == turn_cost(reduce(ops.ADD, load(param(1, 8), k) * once, k))

@@ -1,0 +1,52 @@
+"""Reductions become loops with explicit state."""
+
+from lazulite.ir import ops
+from lazulite.ir.target import target
+from lazulite.ir.verify import verify
+from lazulite.kernel.apply import apply
+from lazulite.kernel.steps import Partition
+from lazulite.lower.loops import build
+from support.kernels import TARGETS, listed, load, loop, matmul, param, reduce, sink, softmax, store
+
+PLAIN = target("CPU:LLVM", ())
+FUSING = target("CPU:LLVM", ("fma",))
+
+
+def test_a_sum_of_products_is_a_multiply_add_where_the_target_has_one():
+    assert 1 == len(listed(build(matmul(2, 3, 4), FUSING), ops.FMA))
+    assert not listed(build(matmul(2, 3, 4), PLAIN), ops.FMA)
+
+
+def test_a_gated_product_is_a_multiply_add_that_a_gate_keeps_out():
+    i, k = loop(0, 3), loop(1, 5)
+    product = load(param(1, 15), i * 5 + k) * load(param(2, 5), k)
+    kernel = build(sink(store(param(0, 3), i, reduce(ops.ADD, (k < i).where(product, 0.0), k))), FUSING)
+    (choice,) = listed(kernel, ops.WHERE)
+
+    assert [ops.FMA, ops.CARRY] == [source.op for source in choice.src[1:]]
+    assert choice.src[1].src[2] is choice.src[2]
+
+
+def test_reductions_over_the_same_range_share_a_loop():
+    i, k = loop(0, 3), loop(1, 5)
+    row = load(param(1, 15), i * 5 + k)
+    value = reduce(ops.ADD, row, k) * reduce(ops.MAX, row, k)
+    kernel = build(sink(store(param(0, 3), i, value)), PLAIN)
+
+    assert [2, 0] == [node.arg for node in listed(kernel, ops.FOR)]
+
+
+def test_a_reduction_that_needs_another_has_a_loop_of_its_own():
+    assert [1, 1, 0, 0] == [node.arg for node in listed(build(softmax(3, 5), PLAIN), ops.FOR)]
+
+
+def test_every_loop_owns_its_range():
+    kernel = apply(softmax(6, 5), (Partition((0,), 4),))
+    loops = listed(build(kernel, TARGETS["widest"]), ops.FOR)
+
+    assert len({node.src[0] for node in loops}) == len(loops)
+
+
+def test_what_is_built_is_in_the_loop_language():
+    for kernel in (matmul(4, 5, 6), softmax(3, 7)):
+        verify(build(apply(kernel, ()), PLAIN), "LOOP")

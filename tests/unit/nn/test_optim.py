@@ -1,0 +1,126 @@
+"""Optimisers take the steps that torch and the papers take."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lazulite import DTypeError, GlobalCounters, GradientError, Tensor
+from lazulite.nn.optim import SGD, Adam, AdamW
+
+START = [1.0, -2.0, 0.5]
+
+
+def steps(kind: type, count: int = 5, **facts: Any) -> list[float]:
+    """Minimise sum(w**4 / 4 + w), whose gradient is w**3 + 1."""
+    w = Tensor(START)
+    optimizer = kind([w], **facts)
+    for _ in range(count):
+        optimizer.zero_grad()
+        (w.square().square() * 0.25 + w).sum().backward()
+        optimizer.step()
+    return w.tolist()  # type: ignore[no-any-return]
+
+
+def slope(w: np.ndarray) -> np.ndarray:
+    return w**3 + 1
+
+
+def expected_sgd(lr: float, momentum: float, decay: float, nesterov: bool) -> list[float]:
+    w, velocity = np.array(START), np.zeros(3)
+    for _ in range(5):
+        grad = slope(w) + decay * w
+        velocity = momentum * velocity + grad
+        w = w - lr * (grad + momentum * velocity if nesterov else velocity)
+    return w.tolist()  # type: ignore[no-any-return]
+
+
+def expected_adam(lr: float, decay: float) -> list[float]:
+    w, m, v = np.array(START), np.zeros(3), np.zeros(3)
+    for step in range(1, 6):
+        grad = slope(w)
+        m, v = 0.9 * m + 0.1 * grad, 0.999 * v + 0.001 * grad**2
+        w = w * (1 - lr * decay)
+        w = w - lr * (m / (1 - 0.9**step)) / (np.sqrt(v / (1 - 0.999**step)) + 1e-8)
+    return w.tolist()  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+@pytest.mark.parametrize("decay", [0.0, 0.1])
+@pytest.mark.parametrize("nesterov", [False, True])
+def test_sgd_takes_its_steps(momentum: float, decay: float, nesterov: bool) -> None:
+    found = steps(SGD, lr=0.01, momentum=momentum, weight_decay=decay, nesterov=nesterov)
+
+    assert expected_sgd(0.01, momentum, decay, nesterov) == pytest.approx(found, rel=1e-5)
+
+
+def test_adam_and_adamw_take_their_steps() -> None:
+    assert expected_adam(0.02, 0.0) == pytest.approx(steps(Adam, lr=0.02), rel=1e-5)
+    assert expected_adam(0.02, 0.5) == pytest.approx(steps(AdamW, lr=0.02, weight_decay=0.5), rel=1e-5)
+
+
+def test_a_parameter_keeps_its_memory_and_a_step_its_node_count() -> None:
+    """B013"""
+    w = Tensor(START)
+    optimizer = Adam([w], lr=0.1)
+    storages, nodes = set(), []
+    for _ in range(5):
+        optimizer.zero_grad()
+        w.square().sum().backward()
+        optimizer.step()
+        storages.add(w.uop.arg[0])
+        nodes.append(GlobalCounters.live_nodes)
+
+    assert 1 == len(storages)
+    assert nodes[2] == nodes[3] == nodes[4]
+
+
+def test_a_new_step_size_compiles_nothing() -> None:
+    w = Tensor(START)
+    optimizer = SGD([w], lr=0.1, momentum=0.9)
+    counts = []
+    for step in range(6):
+        optimizer.lr = 0.1 / (step + 1)
+        optimizer.zero_grad()
+        w.square().sum().backward()
+        optimizer.step()
+        counts.append((GlobalCounters.schedules_built, GlobalCounters.programs_compiled))
+
+    assert counts[2] == counts[3] == counts[5]
+
+
+def test_no_gradient_flows_through_a_step() -> None:
+    w = Tensor([2.0])
+    optimizer = SGD([w], lr=0.25)
+    (w * w).sum().backward()
+    optimizer.step()
+
+    assert [2.0] == (w * w).sum().gradient(w)[0].tolist()
+
+
+def test_parameters_without_a_gradient_stay() -> None:
+    used, unused, frozen = Tensor([1.0]), Tensor([5.0]), Tensor([7.0], requires_grad=False)
+    optimizer = SGD([used, unused, frozen, used], lr=0.5)
+    used.sum().backward()
+    optimizer.step()
+
+    assert ([0.5], [5.0], [7.0]) == (used.tolist(), unused.tolist(), frozen.tolist())
+    assert 2 == len(optimizer.params)
+
+
+def test_a_step_without_any_gradient_raises() -> None:
+    """O16"""
+    with pytest.raises(GradientError, match=r"SGD\.step: no parameter has a gradient"):
+        SGD([Tensor([1.0])]).step()
+
+
+def test_parameters_are_floats() -> None:
+    with pytest.raises(DTypeError, match="Adam: parameters are floats, got int32"):
+        Adam([Tensor([1])])
+
+
+def test_training_goes_on_from_equal_state() -> None:
+    assert all(math.isfinite(value) for value in steps(Adam, count=300, lr=0.01))

@@ -1,0 +1,118 @@
+"""How many kernels a graph becomes, and the reasons."""
+
+from __future__ import annotations
+
+import pytest
+
+from lazulite.ir import ops
+from lazulite.ir.dtype import dtypes
+from lazulite.ir.uop import UOp, toposort
+from support.schedules import F32, buffer, expanded, matmul, reduced, scheduled, softmax
+
+A, B, C = buffer(1, 64, 32), buffer(2, 32, 16), buffer(3, 64, 16)
+
+
+def relu(x: UOp) -> UOp:
+    return x.maximum(0.0)
+
+
+@pytest.mark.parametrize(
+    ("expected", "graph"),
+    [
+        (1, A * 2.5 + A),
+        (1, softmax(A)),
+        (1, reduced(A, 0, 1)),
+        (1, relu(matmul(A, B) + C)),
+        (2, softmax(relu(matmul(A, B)))),
+        (2, matmul(softmax(A), B)),
+        (2, A / expanded(reduced(A, 0), 64, 32)),
+        (2, matmul(relu(matmul(A, B)), buffer(5, 16, 8))),
+    ],
+    ids=["chain", "softmax", "sum", "epilogue", "softmax of product", "product of softmax", "columns", "two products"],
+)
+def test_kernel_counts(expected: int, graph: UOp) -> None:
+    assert expected == len(scheduled([graph]).kernels)
+
+
+def test_a_row_reduction_stays_in_the_loop_over_rows() -> None:
+    (kernel,) = scheduled([softmax(A)]).kernels
+    reductions = [node for node in toposort(kernel) if node.op is ops.REDUCE]
+
+    assert 2 == len(reductions)
+    assert all(1 == len(node.ranges) for node in reductions)
+
+
+def test_a_value_that_two_results_share_is_stored_by_the_kernel_that_computes_it() -> None:
+    hidden = relu(matmul(A, B))
+    result = scheduled([hidden, matmul(hidden, buffer(5, 16, 8)), hidden * 2.5])
+
+    assert 2 == len(result.kernels)
+
+
+def test_fusion_off_gives_each_operation_a_kernel() -> None:
+    result = scheduled([(A * 2.5 + A) * A], fuse=False)
+
+    assert 3 == len(result.kernels)
+    assert "fusion is off" in result.reasons
+
+
+def test_a_long_chain_is_cut_into_full_kernels() -> None:
+    value = A
+    for _ in range(1000):
+        value = value + A
+    result = scheduled([value])
+
+    assert 4 == len(result.kernels)
+    assert "the kernel is full" in result.reasons
+
+
+def test_the_same_piece_of_a_long_chain_is_the_same_kernel() -> None:
+    value = A
+    for _ in range(1000):
+        value = value + A
+
+    assert 2 == len(set(scheduled([value]).kernels))
+
+
+def test_sums_behind_movements_join() -> None:
+    inner = reduced(A, 1)
+    (kernel,) = scheduled([reduced(inner, 0)]).kernels
+
+    assert 1 == sum(node.op is ops.REDUCE for node in toposort(kernel))
+
+
+def test_kernels_never_wait_for_each_other() -> None:
+    """A host for a shared value must not stand above another reader of it."""
+    shared = A * 2.5
+    first = reduced(shared, 0)
+    result = scheduled([shared * expanded(first, 64, 32), shared])
+
+    assert len(result.schedule.plan.launches) == len(result.kernels)
+
+
+def test_an_output_that_is_a_number_everywhere_is_filled() -> None:
+    value = expanded(UOp.const(F32, 2.0), 4)
+
+    assert 1 == len(scheduled([value]).kernels)
+
+
+def test_integers_and_floats_are_kept_apart() -> None:
+    ints = buffer(7, 8, dtype=dtypes.int32)
+
+    assert 1 == len(scheduled([ints.cast(F32) * 2.5]).kernels)
+
+
+@pytest.mark.parametrize(
+    ("expected", "graph"),
+    [
+        (2, reduced(buffer(8, 1 << 20), 0)),
+        (2, reduced(buffer(8, 4096, 1024), 0, 1, op=ops.MAX)),
+        (1, reduced(buffer(8, 1 << 19), 0)),
+        (1, reduced(buffer(8, 4096, 1024), 1)),
+        (1, reduced(buffer(8, (1 << 20) + 7), 0)),
+        (1, reduced(buffer(8, 1 << 20, dtype=dtypes.float16), 0)),
+    ],
+    ids=["long", "maximum", "short", "many rows", "no equal parts", "narrow"],
+)
+def test_a_long_reduction_with_few_results_is_cut_into_parts_for_threads(expected: int, graph: UOp) -> None:
+    assert expected == len(scheduled([graph]).kernels)

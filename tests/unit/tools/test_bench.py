@@ -1,0 +1,282 @@
+"""`lazulite bench` is tried at sizes that only show that it works; nothing here depends on a time."""
+
+import dataclasses
+import json
+import sys
+
+import numpy
+import pytest
+
+from lazulite.base.errors import ArgumentError, LazuliteError
+from lazulite.base.settings import Context
+from lazulite.runtime.registry import Device
+from lazulite.tools import bench, cli
+from lazulite.tools.bench import first_call, fresh, machine, measure, worker, workloads
+from lazulite.tools.bench.measure import Here
+from lazulite.tools.bench.own_process import OwnProcess
+from lazulite.tools.bench.participants import COMPILED, EAGER, OURS, Lazulite, NumPy, participants
+from lazulite.tools.bench.report import Report, rows_of
+
+ROW = {"workload", "participant", "median_s", "min_s", "runs", "max_error", "ratio"}
+QUICK = [workload for suite in workloads.SUITES for workload in workloads.workloads(suite, quick=True)]
+
+
+def named(workload):
+    return workload.name
+
+
+@pytest.fixture(scope="module")
+def quick_ops(tmp_path_factory):
+    """(exit code, the JSON) of one quick run of the command."""
+    file = tmp_path_factory.mktemp("bench") / "ops.json"
+    return cli.main(["bench", "ops", "--quick", "--json", str(file)]), json.loads(file.read_text())
+
+
+# --- the command -----------------------------------------------------------------------------------
+
+
+def test_the_command_writes_the_agreed_shape(quick_ops):
+    code, found = quick_ops
+    assert 0 == code
+    assert {"machine", "rows"} == found.keys()
+    assert all(ROW == row.keys() for row in found["rows"])
+
+
+def test_every_workload_has_a_row_of_ours_and_of_numpy(quick_ops):
+    rows = quick_ops[1]["rows"]
+    for workload in workloads.workloads("ops", quick=True):
+        assert {OURS, "numpy"} <= {row["participant"] for row in rows if row["workload"] == workload.name}
+
+
+def test_ratios_are_positive_and_ours_is_one(quick_ops):
+    rows = quick_ops[1]["rows"]
+    assert all(row["ratio"] > 0 and 0 < row["min_s"] <= row["median_s"] and row["runs"] > 1 for row in rows)
+    assert {1.0} == {row["ratio"] for row in rows if row["participant"] == OURS}
+
+
+def test_the_machine_measures_itself(quick_ops):
+    facts = quick_ops[1]["machine"]
+    rates = ("multiply_add_gflops", "multiply_add_gflops_one_thread", "read_gb_s", "write_gb_s")
+    assert all(facts[name] > 0 for name in rates)
+
+
+def test_the_table_goes_to_stdout(monkeypatch, capsys):
+    rows = rows_of("add", {OURS: [1e-3, 2e-3]}, {OURS: 1e-7}, OURS)
+    monkeypatch.setattr(bench, "run", lambda suite, quick: Report({"cores": 2}, rows))
+    assert 0 == cli.main(["bench"])
+    lines = capsys.readouterr().out.splitlines()
+    assert "- cores: 2" == lines[0]
+    assert "| add | lazulite | 1.00 ms | 1.50 ms | 2 | 1e-07 | 1.00 |" == lines[-1]
+
+
+def test_what_was_compiled_is_told_beside_the_times():
+    rows = rows_of("step", {OURS: [1.0], "torch": [2.0]}, {OURS: 0.0, "torch": 0.0}, OURS)
+    text = Report({}, rows, {"step / lazulite": {"compiled": 3, "scheduled": 1}}).to_markdown()
+    assert "| 1.00 | 3 | 1 |" in text and "| 2.00 |  |  |" in text
+
+
+def test_a_suite_that_does_not_exist_is_a_wrong_command_line(capsys):
+    with pytest.raises(SystemExit) as caught:
+        cli.main(["bench", "speed"])
+    assert 2 == caught.value.code
+
+
+def test_a_file_that_cannot_be_written_is_told_before_anything_is_measured(tmp_path, capsys):
+    assert 1 == cli.main(["bench", "--quick", "--json", str(tmp_path / "nowhere" / "file.json")])
+    assert "no file can be written there" in capsys.readouterr().err
+    with pytest.raises(ArgumentError):
+        bench.bench("ops", str(tmp_path), quick=True)
+
+
+def test_a_measuring_process_that_fails_is_told(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    assert 1 == cli.main(["bench", "--quick"])
+    assert "the measuring process ended with exit code 1" in capsys.readouterr().err
+
+
+def test_a_wrong_result_reaches_the_user_as_an_error(monkeypatch, tmp_path):
+    def wrong(suite, quick):
+        raise LazuliteError("bench", "the result of numpy is wrong", rule="why")
+
+    monkeypatch.setattr(worker, "run", wrong)
+    file = tmp_path / "report.json"
+    worker.main("ops", str(file), "--quick")
+    with pytest.raises(LazuliteError, match="the result of numpy is wrong") as caught:
+        bench.report_of(file)
+    assert "why" in str(caught.value)
+
+
+def test_every_library_gets_the_same_threads_and_its_own_kernels():
+    variables = bench.environment({"OPENBLAS_CORETYPE": "PRESCOTT", "OPENBLAS_L2_SIZE": "1", "HOME": "/"}, 3)
+    assert "OPENBLAS_CORETYPE" not in variables and "OPENBLAS_L2_SIZE" not in variables
+    assert {"3"} == {variables[f"{name}_NUM_THREADS"] for name in ("OMP", "OPENBLAS", "MKL")}
+    assert ("3", "/") == (variables["LAZULITE_THREADS"], variables["HOME"])
+
+
+def test_the_names_of_the_suites_are_those_of_the_command():
+    assert {*workloads.SUITES, "compile"} == set(bench.NAMES)
+
+
+# --- measuring -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("workload", {w.name: w for w in QUICK}.values(), ids=named)
+def test_every_workload_is_correct(workload):
+    rows = measure.measure(workload, [Here(Lazulite(1)), Here(NumPy(1))], measure.Effort(1, 0.0, 1))
+    assert [OURS, "numpy"] == [row.participant for row in rows]
+    assert all(row.max_error <= workload.tolerance for row in rows)
+
+
+class Wrong(NumPy):
+    name = "numpy.wrong"
+
+    def fetch(self, result):
+        return super().fetch(result) + 1
+
+
+class Lost(NumPy):
+    name = "numpy.lost"
+
+    def __init__(self, threads):
+        raise SystemExit(3)
+
+
+def test_a_wrong_result_is_an_error_and_not_a_time():
+    with pytest.raises(LazuliteError, match=r"x \+ y, 10 elements, .*: the result of numpy.wrong is wrong"):
+        measure.measure(workloads.one_addition(10, 1), [Here(NumPy(1)), Here(Wrong(1))], measure.QUICK)
+
+
+def test_a_process_of_its_own_times_what_it_was_asked_and_ends():
+    with OwnProcess(NumPy, "dispatch", 1, quick=True) as seat:
+        assert 0 == seat.prepare(workloads.workloads("dispatch", quick=True)[1])
+        assert seat.seconds() > 0
+    assert 0 == seat._process.exitcode
+
+
+def test_a_wrong_result_in_a_process_of_its_own_is_the_same_error():
+    with OwnProcess(Wrong, "dispatch", 1, quick=True) as seat, pytest.raises(LazuliteError) as caught:
+        seat.prepare(workloads.one_addition(10, 1))
+    assert "the result of numpy.wrong is wrong" in str(caught.value) and "is correct" in caught.value.rule
+
+
+def test_a_process_of_its_own_that_ends_early_is_told():
+    with OwnProcess(Lost, "dispatch", 1, quick=True) as seat, pytest.raises(LazuliteError, match="exit code 3"):
+        seat.seconds()
+
+
+@pytest.mark.parametrize("got", [[1.0, float("nan")], [1.0], [1.0, 2.1]])
+def test_nan_another_shape_and_another_value_are_wrong(got):
+    with pytest.raises(LazuliteError):
+        measure.check("w", "p", numpy.array(got), numpy.array([1.0, 2.0]), 1e-5)
+
+
+class Noted:
+    """A seat that notes when it is asked."""
+
+    def __init__(self, name, seen):
+        self.name, self.seen = name, seen
+
+    def seconds(self):
+        self.seen.append(self.name)
+        return 1.0
+
+
+def test_participants_take_turns_in_changing_order_with_a_pause_before_each(monkeypatch):
+    seen = []
+    monkeypatch.setattr(measure.time, "sleep", seen.append)
+    times = measure.take_turns([Noted(name, seen) for name in "abc"], measure.Effort(3, 10.0, 1, pause=0.5))
+    assert list("abcbcacab") == seen[1::2] and {0.5} == set(seen[::2])
+    assert {name: [1.0] * 3 for name in "abc"} == times
+
+
+def test_measuring_ends_when_its_time_is_over():
+    assert 3 == len(measure.take_turns([Noted("a", [])], measure.Effort(50, 0.0, 3))["a"])
+
+
+def test_an_untimed_call_comes_before_those_that_are_timed():
+    seen = []
+    seat = Here(NumPy(1))
+    seat.call = lambda: seen.append("call")
+    seat.workload = dataclasses.replace(workloads.one_addition(10, 2), clock=lambda: seen.append("clock") or len(seen))
+    assert 1.5 == seat.seconds()
+    assert ["call", "clock", "call", "call", "clock"] == seen
+
+
+def test_a_library_that_is_not_installed_does_not_take_part(monkeypatch, capsys):
+    for name in ("torch", "jax"):
+        monkeypatch.setitem(sys.modules, name, None)
+    assert [OURS, "numpy"] == [kind.name for kind in participants("ops", quick=True)]
+    assert [OURS] == [kind.name for kind in participants("kernels", quick=False)]
+    assert "without jax" in capsys.readouterr().err
+
+
+def test_participants_have_names_of_their_own():
+    for kinds in (EAGER, COMPILED):
+        assert len(kinds) == len({kind.name for kind in kinds})
+
+
+# --- the machine -----------------------------------------------------------------------------------
+
+
+def test_the_kernel_of_multiply_adds_computes_what_it_says(monkeypatch):
+    kept, ones = [], machine._ones
+
+    def keep(*arguments):
+        kept.append(ones(*arguments))
+        return kept[-1]
+
+    monkeypatch.setattr(machine, "_ones", keep)
+    with Context(THREADS=1):
+        machine.multiply_adds(Device["CPU"].target, turns=3, runs=1, depth=16)
+    assert {16.0} == set(numpy.frombuffer(kept[0].tobytes(), numpy.float32))
+
+
+@pytest.mark.parametrize("features", ["-avx512f", "-avx2"])
+def test_the_ceilings_are_measured_on_smaller_targets_too(features):
+    with Context(CPU_FEATURES=features):
+        assert 0 < machine.multiply_adds(Device["CPU"].target, turns=3, runs=1, depth=16)
+
+
+# --- fresh processes -------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def first_softmax():
+    report, name = Report(), "softmax, 512 x 512"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(first_call, "QUICK", (name,))
+        fresh.first_calls(report, quick=True)
+    return report
+
+
+def test_a_first_call_compiles_and_a_second_process_does_not(first_softmax):
+    first, second = (first_softmax.counts[f"softmax, 512 x 512 / {who}"] for who in (OURS, fresh.WARM))
+    assert first["compiled"] > 0 and first["scheduled"] > 0
+    assert {"compiled": 0, "scheduled": 0} == second
+
+
+def test_the_rows_of_a_first_call_have_the_agreed_shape(first_softmax):
+    assert [OURS, fresh.WARM] == [row.participant for row in first_softmax.rows]
+    assert all(ROW == dataclasses.asdict(row).keys() for row in first_softmax.rows)
+
+
+@pytest.mark.parametrize("name", first_call.PROGRAMS)
+def test_every_program_computes_its_meaning(name):
+    program = first_call.PROGRAMS[name]
+    if program.inputs == ((16,),):  # the long chain: a short one says as much
+        program = dataclasses.replace(program, **dict(zip(("run", "meaning"), first_call.chain(20), strict=True)))
+    _, results, counts = first_call.ask_lazulite(program)
+    want = program.meaning(*[array.astype(numpy.float64) for array in first_call.inputs_of(program)])
+    assert all(measure.relative_error(*pair) < 1e-4 for pair in zip(results, want, strict=True))
+    assert counts.keys() == {"compiled", "scheduled"}
+
+
+def test_imports_are_timed_in_processes_of_their_own():
+    report = Report()
+    fresh.imports(report, quick=True)
+    assert [OURS, "numpy"] == [row.participant for row in report.rows]
+
+
+def test_a_process_that_fails_is_told_with_its_last_words():
+    with pytest.raises(LazuliteError, match="exit code 1: ValueError: lost"):
+        fresh.python(["-c", "raise ValueError('lost')"])
