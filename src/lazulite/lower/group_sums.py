@@ -1,10 +1,11 @@
 """Long sums of floats in groups, so that their error grows with the logarithm of their length.
 
-A loop that adds n numbers one after the other errs by up to n/2 units in the last place.  Here every
-loop of a float sum with more than `LONGEST` turns becomes loops over groups of `GROUP` turns, the sums
-of groups are summed in groups again, and so on: `KERNEL` in, `KERNEL` out.  Sums of products over
-operands of their own (contractions) keep their loops: their accumulators fill the registers, and
-schedule steps decide about their blocks.
+A loop that adds m numbers one after the other rounds m - 1 times, so it errs by up to (m - 1) / 2 eps of
+the sum of magnitudes, and that is at most 2 log2 m while m is at most `GROUP`.  Here every loop of a float
+sum with more turns becomes loops over groups of at most `GROUP` turns, the sums of groups are summed in
+groups again, and so on, which keeps the whole within 2 (log2 n + 1) eps: `KERNEL` in, `KERNEL` out.  Sums of
+products over operands of their own (contractions) keep their loops: their accumulators fill the
+registers, and for adversarial data they can leave the bound.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.uop import UOp, index, substitute, toposort
 
-LONGEST = 32
 GROUP = 16
 
 
@@ -37,7 +37,7 @@ def _grouped(node: UOp) -> UOp:
     turns = 1
     for r in loops:
         turns *= _extent(r)
-    if turns <= LONGEST or contraction(node) is not None:
+    if turns <= GROUP or contraction(node) is not None:
         return node
     inner, *outer = sorted(loops, key=lambda r: r.arg[0], reverse=True)
     registers = [r for r in node.src[1:] if r not in loops]
@@ -50,9 +50,9 @@ def _grouped(node: UOp) -> UOp:
 def _sum(node: UOp, value: UOp, r: UOp) -> UOp:
     """The sum of a value over one loop, in groups where that is long."""
     extent = _extent(r)
-    if extent <= LONGEST:
+    if extent <= GROUP:
         return node.replace(src=(value, r))
-    size = next((f for f in range(GROUP, GROUP // 2, -1) if extent % f == 0), GROUP)
+    size = next((f for f in range(GROUP, GROUP // 2, -1) if extent % f == 0), min(GROUP, extent // 2))
     whole, rest = divmod(extent, size)
     groups, members, last = _part(r, 0, whole), _part(r, 1, size), _part(r, 2, rest)
     (member,) = substitute([value], {r: groups * size + members})
