@@ -6,9 +6,11 @@ happens between stages (showing, stopping, verifying) is the caller's: it passes
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
+from lazulite.base.errors import LazuliteError, StageError
 from lazulite.emit.base import Binary
 from lazulite.emit.llvm import emit
 from lazulite.emit.llvm_compute import native
@@ -69,7 +71,8 @@ def lower(kernel: UOp, target: Target, steps: tuple[Step, ...] = (), watch: Watc
     """The kernel as a list for the emitter."""
     request, root = Request(target, steps), kernel
     for stage in PIPELINE:
-        before, root = root, stage.run(root, request)
+        with faults_of(stage.name):
+            before, root = root, stage.run(root, request)
         if watch is not None:
             watch(stage, before, root)
     return root
@@ -79,4 +82,17 @@ def compile_kernel(
     kernel: UOp, target: Target, steps: tuple[Step, ...] | None = None, watch: Watch | None = None, name: str = "kernel"
 ) -> Binary:
     """The finished program; without steps it is plain loops."""
-    return emit(lower(kernel, target, steps or (), watch), target, name)
+    linear = lower(kernel, target, steps or (), watch)
+    with faults_of("emit.llvm"):
+        return emit(linear, target, name)
+
+
+@contextmanager
+def faults_of(stage: str) -> Iterator[None]:
+    """Turn an exception that is none of ours into the fault of a stage."""
+    try:
+        yield
+    except LazuliteError:
+        raise
+    except Exception as error:
+        raise StageError(stage, f"{type(error).__name__}: {error}") from error

@@ -124,7 +124,7 @@ class FormatError(LazuliteError, ValueError):
 class StageError(LazuliteError, RuntimeError):
     """A fault of the compiler itself: the stage takes the place of the function.
 
-    `text` is the part of the program at fault, `replay` the file that repeats the failure.
+    `text` is the part of the program at fault, `replay` the file from which `lazulite replay` repeats the failure.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class StageError(LazuliteError, RuntimeError):
         self.text, self.replay = text, replay
 
     def extra_lines(self) -> list[str]:
-        return self.text.splitlines() + ([f"Replay: {self.replay}"] if self.replay else [])
+        return self.text.splitlines() + ([f"Repeat it: lazulite replay {self.replay}"] if self.replay else [])
 
 
 def point_home(error: BaseException, origin: Origin | None = None) -> None:

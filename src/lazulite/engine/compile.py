@@ -17,6 +17,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from lazulite.base.cache import disk_cache
+from lazulite.base.errors import StageError
 from lazulite.base.settings import SETTINGS
 from lazulite.base.terminal import say
 from lazulite.emit.base import Binary
@@ -118,12 +119,14 @@ def build_plan(outputs: Sequence[UOp], targets: Sequence[UOp | None], device: st
 
 
 def _enter_kernel(default_device: str) -> Callable[[UOp, str], str]:
+    from lazulite.ir.canonical import canonical
     from lazulite.ir.text import to_text
 
     def enter(sink: UOp, device: str) -> str:
+        kernel = canonical(sink)  # steps name ranges as the text does
         target = _target_key(device or default_device)
-        key = _digest("kernel", f"{target} {SETTINGS.key} {to_text(sink)}")
-        _kernels[key] = sink
+        key = _digest("kernel", f"{target} {SETTINGS.key} {to_text(kernel)}")
+        _kernels[key] = kernel
         return key
 
     return enter
@@ -175,13 +178,20 @@ def _compile(kernel: UOp, device: str, key: str) -> Binary:
 
 def _machine_code(kernel: UOp, target: Target) -> Binary:
     from lazulite.analysis.describe import kernel_name
+    from lazulite.engine import replay
     from lazulite.engine.watch import watch
     from lazulite.kernel.heuristic import choose
-    from lazulite.pipeline import compile_kernel
+    from lazulite.pipeline import compile_kernel, faults_of
 
-    before = time.perf_counter()
-    steps = choose(kernel, target) if SETTINGS.OPT else ()
-    binary = compile_kernel(kernel, target, steps, watch(), kernel_name(kernel))
+    before, steps = time.perf_counter(), None
+    try:
+        with faults_of("kernel.heuristic"):
+            steps = choose(kernel, target) if SETTINGS.OPT else ()
+        binary = compile_kernel(kernel, target, steps, watch(), kernel_name(kernel))
+    except StageError as fault:
+        if fault.function != SETTINGS.STOP:
+            fault.replay = replay.write(replay.Replay(kernel, target, steps))
+        raise
     if SETTINGS.DEBUG >= 1:
         milliseconds = (time.perf_counter() - before) * 1e3
         say(f"compiled {binary.name} in {milliseconds:.1f} ms, {len(binary.code)} bytes")

@@ -1,4 +1,4 @@
-"""The command line: `lazulite demo|devices|doctor|explain|bench`.
+"""The command line: `lazulite demo|devices|doctor|explain|bench|replay`.
 
 Each command is a function that takes the parsed arguments and writes its result to stdout.  Exit
 code 0: done.  1: it could not be done, the reason is on stderr.  2: the command line was not
@@ -62,6 +62,13 @@ def bench(options: argparse.Namespace) -> None:
     measure_and_print(options.suite, options.json, options.quick)
 
 
+def replay(options: argparse.Namespace) -> None:
+    """Compile a kernel again from the file that a compiler fault left."""
+    from lazulite.tools.replay import replay as compile_again
+
+    compile_again(options.file)
+
+
 # --- what is reported ----------------------------------------------------------------------------
 
 
@@ -121,6 +128,7 @@ def _setting_rows() -> list[tuple[str, ...]]:
 
 COMMANDS: dict[str, Callable[[argparse.Namespace], None]] = {
     "demo": demo, "devices": devices, "doctor": doctor, "explain": explain, "bench": bench,
+    "replay": replay,
 }  # fmt: skip
 
 
@@ -136,6 +144,7 @@ def _parser() -> argparse.ArgumentParser:
     parsers["demo"].add_argument("--picture", default="demo.png", help="where to save the picture (default demo.png)")
     _add_explain_arguments(parsers["explain"])
     _add_bench_arguments(parsers["bench"])
+    parsers["replay"].add_argument("file", help="the path that the StageError named")
     return parser
 
 

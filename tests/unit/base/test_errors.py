@@ -148,7 +148,7 @@ def test_a_format_error_says_where_in_the_file():
 
 def test_a_stage_error_shows_the_program_and_how_to_repeat_it():
     error = raised(StageError, "lower.vectors", "a value has two lanes", text="a = x + y\n    ^", replay="fault.txt")
-    assert "  a = x + y\n      ^\n  Replay: fault.txt" in str(error)
+    assert "  a = x + y\n      ^\n  Repeat it: lazulite replay fault.txt" in str(error)
 
 
 def test_the_nearest_name_is_empty_where_nothing_is_near():
