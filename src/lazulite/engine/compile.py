@@ -1,8 +1,8 @@
 """Plans and programs: found in memory, else on disk, else made.
 
-`plan_for` answers a fingerprint with a plan; `program_for` answers a kernel's key with a loaded
-program.  The compiler's modules (scheduling, lowering, code generation) are imported only when
-something has to be made, so a process that finds everything on disk never loads them.
+`loaded_for` answers a fingerprint with a plan that is ready to run, its programs loaded.  The compiler's
+modules (scheduling, lowering, code generation) are imported only when something has to be made, so a
+process that finds everything on disk never loads them.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from lazulite.base.settings import SETTINGS
 from lazulite.base.terminal import say
 from lazulite.emit.base import Binary
 from lazulite.engine.handles import stored
+from lazulite.engine.loaded import Loaded
 from lazulite.engine.storage import fill_of
 from lazulite.ir.uop import UOp
 from lazulite.runtime.counters import GlobalCounters
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from lazulite.ir.target import Target
     from lazulite.runtime.device import Program
 
-_plans: dict[tuple[object, ...], Plan] = {}
+_loaded: dict[tuple[object, ...], Loaded] = {}
 _programs: dict[tuple[str, ...], Program] = {}
 _kernels: dict[str, UOp] = {}
 """Kernels that were scheduled in this process and are not compiled yet."""
@@ -70,17 +71,27 @@ def _target_key(device: str) -> str:
 # --- plans -------------------------------------------------------------------------------------
 
 
-def plan_for(outputs: Sequence[UOp], targets: Sequence[UOp | None], fingerprint: Fingerprint, device: str) -> Plan:
-    """The plan of a graph whose work is on `device` (where it names no other)."""
-    key = (fingerprint.key, device, _target_key(device), SETTINGS.key)
-    plan = _plans.get(key)
+def loaded_for(outputs: Sequence[UOp], targets: Sequence[UOp | None], fingerprint: Fingerprint, device: str) -> Loaded:
+    """The plan of a graph whose work is on `device` (where it names no other), ready to run."""
+    facts = (fingerprint.key, device, _target_key(device), SETTINGS.key)
+    key = (facts, SETTINGS.SHOW, SETTINGS.STOP)
+    loaded = _loaded.get(key)
+    if loaded is None:
+
+        def rebuild() -> Plan:
+            return build_plan(outputs, targets, device)
+
+        plan = _plan_for(facts, rebuild)
+        loaded = _loaded[key] = Loaded(plan, device, lambda kernel, on: _program_for(kernel, on, rebuild))
+    return loaded
+
+
+def _plan_for(facts: tuple[object, ...], build: Callable[[], Plan]) -> Plan:
+    digest = _digest("plan", repr(facts))
+    plan = _plan_from_disk(digest)
     if plan is None:
-        digest = _digest("plan", repr(key))
-        plan = _plan_from_disk(digest)
-        if plan is None:
-            plan = build_plan(outputs, targets, device)
-            store_on_disk("plan", digest, plan.to_json())
-        _plans[key] = plan
+        plan = build()
+        store_on_disk("plan", digest, plan.to_json())
     return plan
 
 
@@ -135,7 +146,7 @@ def _enter_kernel(default_device: str) -> Callable[[UOp, str], str]:
 # --- programs ----------------------------------------------------------------------------------
 
 
-def program_for(key: str, device: str, rebuild: Callable[[], object]) -> Program:
+def _program_for(key: str, device: str, rebuild: Callable[[], object]) -> Program:
     """The loaded program of a kernel; `rebuild` schedules again where its binary is lost."""
     shown = SETTINGS.SHOW, SETTINGS.STOP
     program = _programs.get((key, device, *shown))

@@ -8,30 +8,28 @@ were being written.
 
 from __future__ import annotations
 
-import math
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from types import FrameType
 
-from lazulite.base.errors import DeviceError, GradientError, LazuliteError, OutOfMemoryError
+from lazulite.base.errors import DeviceError, GradientError, LazuliteError
 from lazulite.base.origin import Origin
 from lazulite.base.settings import SETTINGS
 from lazulite.base.terminal import say
 from lazulite.engine import compile as compiled
 from lazulite.engine.effects import written_by
 from lazulite.engine.handles import Handle, history, keep_history, note_stored, stored, tracked_values, with_company
+from lazulite.engine.loaded import Command, Run, bind, issue
 from lazulite.engine.outputs import Output, Work, outputs_of
 from lazulite.engine.storage import Storage, fill_of, is_current, storage_of
 from lazulite.ir import ops
-from lazulite.ir.dtype import Scalar, by_name
+from lazulite.ir.dtype import Scalar
 from lazulite.ir.uop import UOp, toposort
 from lazulite.runtime.buffer import Buffer
 from lazulite.runtime.counters import GlobalCounters
-from lazulite.runtime.device import Argument, Program
 from lazulite.runtime.forking import renew_after_fork
 from lazulite.runtime.registry import Device
 from lazulite.schedule.canonical import Fingerprint, fingerprint, folded, nodes_of, rests_on_constants
@@ -105,9 +103,10 @@ def _planned(outputs: Sequence[Output]) -> Run:
     targets = [None if output.target is None else output.target.node() for output in outputs]
     found = fingerprint(values, targets, fill_of, stored)
     _check_contents(found.buffers)
-    device = device_of_work(outputs, found)
-    plan = compiled.plan_for(values, targets, found, device)
-    return _bind(plan, found, device, values, targets)
+    loaded = compiled.loaded_for(values, targets, found, device_of_work(outputs, found))
+    inputs = [materialize(storage_of(node)) for node in found.buffers]
+    made = [output.value.origin for output in outputs if output.target is None]
+    return bind(loaded, inputs, found.scalars, made)
 
 
 def _complete(work: Work, run: Run | None) -> None:
@@ -156,124 +155,51 @@ def device_of_work(outputs: Sequence[Output], found: Fingerprint) -> str:
     return Device.DEFAULT
 
 
-# --- binding -----------------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class Run:
-    """A plan with everything it needs at hand."""
-
-    plan: Plan
-    device: str
-    buffers: list[Buffer]
-    programs: list[Program | None]
-    arguments: list[list[Argument]]
-    values: Sequence[UOp]
-
-
-def _bind(plan: Plan, found: Fingerprint, device: str, values: Sequence[UOp], targets: Sequence[UOp | None]) -> Run:
-    def rebuild() -> object:
-        return compiled.build_plan(values, targets, device)
-
-    programs = [
-        compiled.program_for(launch.kernel, launch.device or device, rebuild) if launch.kernel else None
-        for launch in plan.launches
-    ]
-    buffers = [materialize(storage_of(node)) for node in found.buffers]
-    made = [value.origin for value, target in zip(values, targets, strict=True) if target is None]
-    buffers += [
-        _allocated(f.device or device, _nbytes(f.dtype, f.shape), origin)
-        for f, origin in zip(plan.fresh, made, strict=True)
-    ]
-    arenas = {
-        name: Buffer(Device[name or device], size).allocate() for name, size in plan.arena_sizes().items()
-    }  # fmt: skip
-    buffers += [arenas[t.device].view(t.offset, t.nbytes) for t in plan.temporaries]
-    scalars = [by_name(name).to_bits(value) for name, value in zip(plan.scalars, found.scalars, strict=True)]
-    arguments = [_arguments(launch, buffers, scalars) for launch in plan.launches]
-    return Run(plan, device, buffers, programs, arguments, values)
-
-
-def _allocated(device: str, nbytes: int, origin: object) -> Buffer:
-    """Memory for an output; where there is none, the error shows the line that made the value."""
-    line = origin if isinstance(origin, Origin) else None
-    try:
-        return Buffer(Device[device], nbytes, label=line or "").allocate()
-    except OutOfMemoryError as error:
-        error.add_origin(line)
-        raise
-
-
-def _nbytes(dtype: str, shape: Sequence[int]) -> int:
-    return math.prod(shape) * by_name(dtype).itemsize
-
-
-def _arguments(launch: Launch, buffers: Sequence[Buffer], scalars: Sequence[int]) -> list[Argument]:
-    if not launch.kernel:
-        return []
-    return [
-        scalars[scalar] if buffer < 0 else buffers[buffer].require_handle("realize")
-        for buffer, scalar in zip(launch.buffers, launch.scalars, strict=True)
-    ]
-
-
 # --- running -----------------------------------------------------------------------------------
 
 
 def _submit(run: Run, outputs: Sequence[Output]) -> None:
-    started = -1
+    begun, tell = 0, SETTINGS.DEBUG >= 2
     try:
-        for started, launch in enumerate(run.plan.launches):
-            _execute(run, started, launch)
+        for command in run.loaded.commands:
+            begun += 1
+            before = time.perf_counter() if tell else 0.0
+            issue(run, command)
+            if tell:
+                command.queue.synchronize()
+                _report(command, outputs, time.perf_counter() - before)
     except BaseException as error:
-        _lose(run, outputs, started, error)
+        if begun:
+            _lose(outputs, run.loaded.plan, begun, error)
         raise
 
 
-def _execute(run: Run, position: int, launch: Launch) -> None:
-    device = Device[launch.device or run.device]
-    program = run.programs[position]
-    before = time.perf_counter() if SETTINGS.DEBUG >= 2 else 0.0
-    if program is None:
-        device.queue.copy(run.buffers[launch.buffers[0]], run.buffers[launch.buffers[1]])
-    else:
-        device.queue.exec(program, run.arguments[position])
-    GlobalCounters.global_ops += launch.operations
-    GlobalCounters.global_mem += launch.bytes_touched
-    if SETTINGS.DEBUG >= 2:
-        device.synchronize()
-        _report(run, position, launch, time.perf_counter() - before)
-
-
-def _report(run: Run, position: int, launch: Launch, seconds: float) -> None:
-    program = run.programs[position]
-    name = "copy" if program is None else program.name
-    origin = origin_of_launch(run.values, launch)
+def _report(command: Command, outputs: Sequence[Output], seconds: float) -> None:
+    launch, device = command.launch, command.queue.device.name
+    name = "copy" if command.program is None else command.program.name
+    origin = _origin_of(launch, outputs)
     place = "" if origin is None else origin.place
     rates = f"{launch.operations / seconds / 1e9:8.2f} GFLOP/s {launch.bytes_touched / seconds / 1e9:8.2f} GB/s"
-    device = launch.device or run.device
     say(f"{device} {GlobalCounters.kernel_count:5d} {name:28s} {seconds * 1e6:10.1f}us {rates} {place}")
 
 
-def origin_of_launch(values: Sequence[UOp], launch: Launch) -> Origin | None:
+def _origin_of(launch: Launch, outputs: Sequence[Output]) -> Origin | None:
     """The user's line of the value that a launch computes."""
     if launch.origin < 0:
         return None
-    nodes = nodes_of(values, stored)
+    nodes = nodes_of([output.value for output in outputs], stored)
     node = nodes[launch.origin] if launch.origin < len(nodes) else None
     return node.origin if node is not None and isinstance(node.origin, Origin) else None
 
 
-def _lose(run: Run, outputs: Sequence[Output], started: int, error: BaseException) -> None:
-    """Mark the storages that the launches so far may have written; name the launch in the error."""
-    if started < 0:
-        return
-    touched = {number for launch in run.plan.launches[: started + 1] for number in launch.writes}
-    for output, number in zip(outputs, run.plan.outputs, strict=True):
+def _lose(outputs: Sequence[Output], plan: Plan, begun: int, error: BaseException) -> None:
+    """Mark the storages that the first `begun` launches may have written; name the last of these in the error."""
+    touched = {number for launch in plan.launches[:begun] for number in launch.writes}
+    for output, number in zip(outputs, plan.outputs, strict=True):
         if output.target is not None and number in touched:
             output.target.failure = f"{type(error).__name__} while a kernel wrote it"
     if isinstance(error, LazuliteError):
-        error.add_origin(origin_of_launch(run.values, run.plan.launches[started]))
+        error.add_origin(_origin_of(plan.launches[begun - 1], outputs))
 
 
 @contextmanager
@@ -302,7 +228,7 @@ def _uninterrupted() -> Iterator[None]:
 
 def _commit(run: Run, outputs: Sequence[Output]) -> None:
     descending = _descending([output.value for output in outputs], tracked_values())
-    for output, number in zip(outputs, run.plan.outputs, strict=True):
+    for output, number in zip(outputs, run.loaded.plan.outputs, strict=True):
         storage = output.target
         if storage is None:
             storage = Storage(output.value.dtype, output.value.shape, run.buffers[number].device.name)

@@ -220,7 +220,7 @@ def test_a_fault_during_a_launch_loses_what_it_wrote_and_nothing_else(monkeypatc
     x, y = Tensor([1, 2]).realize(), Tensor([3, 4]).realize()
     x.assign(x * 5 + y)
     with monkeypatch.context() as patch:
-        patch.setattr(execute, "_execute", _fail)
+        patch.setattr(execute, "issue", _fail)
         with pytest.raises(RuntimeError):
             x.realize()
 

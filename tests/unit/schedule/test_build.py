@@ -56,7 +56,7 @@ def test_one_copy_between_devices_fills_several_memories() -> None:
 
 
 def test_kernels_that_wait_for_one_another_are_a_fault_of_the_compiler(monkeypatch: Any) -> None:
-    monkeypatch.setattr(compiled, "_plans", {})
+    monkeypatch.setattr(compiled, "_loaded", {})
     monkeypatch.setattr(build, "order", lambda fusion, kernels: ([], set()))
     with pytest.raises(StageError, match="wait for one another"):
         (Tensor([1, 2]) + 5).realize()
