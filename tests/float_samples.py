@@ -45,6 +45,11 @@ def modern_processor(node: UOp) -> bool:
     return node.op in (ops.FMA, ops.ROUND, ops.FLOOR, ops.TRUNC) or processor(node)
 
 
+def wide_processor(node: UOp) -> bool:
+    """One that also multiplies by powers of two."""
+    return node.op is ops.SCALEB or modern_processor(node)
+
+
 def cost(root: UOp) -> int:
     """How many instructions an expression takes, reinterpreted bits not counted."""
     return sum(1 for node in toposort(root) if node.src and node.op is not ops.BITCAST)

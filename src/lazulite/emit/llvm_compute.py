@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lazulite.emit.llvm_memory import MemoryWriter
-from lazulite.emit.llvm_table import NATIVE, UNSIGNED_INDEX
+from lazulite.emit.llvm_table import NATIVE, SCALE_BYTES, UNSIGNED_INDEX
 from lazulite.emit.llvm_types import conversion, type_name
-from lazulite.emit.llvm_values import At
+from lazulite.emit.llvm_values import At, form_of
 from lazulite.ir import ops
 from lazulite.ir.dtype import DType, dtypes
 from lazulite.ir.ops import Op
@@ -28,6 +28,8 @@ def native(target: Target) -> Callable[[UOp], bool]:
             return True
         if op is ops.CAST:
             return _converts(target, node.src[0].dtype, node.dtype)
+        if op is ops.SCALEB and form_of(node.ranges).lanes * node.dtype.itemsize not in SCALE_BYTES:
+            return False
         if op in (ops.SHL, ops.SHR) and node.dtype is not dtypes.index:
             count = node.src[1]
             return count.vmin >= 0 and count.vmax < node.dtype.bits
@@ -56,6 +58,8 @@ class ComputeWriter(MemoryWriter):
             return self.text.define(f"bitcast {source} {operands[0]} to {type_name(node.dtype, lanes)}")
         if node.op is ops.CAST:
             return self._cast(node, operands[0], source, lanes, bits)
+        if node.op is ops.SCALEB:
+            return self._scale(operands, source, node.dtype, lanes)
         if node.op in UNSIGNED_INDEX:
             return self._divide(node, operands, source, lanes, bits)
         return self._instruct(NATIVE[node.op, node.src[0].dtype.kind], source, operands, node, lanes)
@@ -101,6 +105,13 @@ class ComputeWriter(MemoryWriter):
             return self.text.define(f"bitcast {half} {value} to {bits}")
         value = self.text.define(f"bitcast {bits} {value} to {half}")
         return self.text.define(f"fpext {half} {value} to {full}")
+
+    def _scale(self, operands: list[str], kind: str, dtype: DType, lanes: int) -> str:
+        """x * 2**n in whole registers: without a mask, rounded as usual."""
+        bits = lanes * dtype.bits
+        rest = [(kind, "zeroinitializer"), (f"i{max(lanes, 8)}", "-1"), *([("i32", "4")] if bits == 512 else [])]
+        name = f"@llvm.x86.avx512.mask.scalef.p{'s' if dtype is dtypes.float32 else 'd'}.{bits}"
+        return self.text.define(self.text.call(name, kind, [*[(kind, o) for o in operands], *rest], []))
 
     def _divide(self, node: UOp, operands: list[str], kind: str, lanes: int, bits: int) -> str:
         """INDEX // and %, which round down; the divisor is positive."""

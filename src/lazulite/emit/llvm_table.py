@@ -42,6 +42,9 @@ _KINDS = ("float", "int", "uint", "bool", "index")
 # For INDEX, where the dividend and the divisor are known not to be negative.
 UNSIGNED_INDEX = {ops.FLOORDIV: "udiv", ops.MOD: "urem"}
 
+# SCALEB is an instruction for vectors that fill a register of one of these sizes.
+SCALE_BYTES = frozenset({16, 32, 64})
+
 NATIVE: dict[tuple[Op, str], str] = {
     (op, kind): text for op, row in _ROWS.items() for kind, text in zip(_KINDS, row, strict=True) if text
 }

@@ -217,6 +217,16 @@ def _round_half_even(x: float) -> float:
     return math.copysign(float(round(x)), x) if math.isfinite(x) else x
 
 
+def _scaled(x: float, n: float) -> float:
+    """Rounded to float64; what is subnormal there is zero in every narrower type."""
+    if x != x or n != n:
+        return math.nan
+    try:
+        return math.ldexp(x, math.floor(max(-1e6, min(n, 1e6))))
+    except OverflowError:
+        return math.copysign(math.inf, x)
+
+
 def _integral(function: Callable[[float], int]) -> Callable[[float], float]:
     return lambda x: math.copysign(float(function(x)), x) if math.isfinite(x) else x
 
@@ -236,6 +246,8 @@ TAN = _function("tan", "Tangent of x, an angle in radians.", _guarded(math.tan, 
 TANH = _function("tanh", "Hyperbolic tangent.", _guarded(math.tanh, lambda x: math.nan))
 ERF = _function("erf", "The error function.", _guarded(math.erf, lambda x: math.nan))
 POW = _function("pow", "x to the power y, with the special cases of IEEE 754.", _power, operands=2)
+SCALEB = _function("scaleb", "x * 2**floor(n), rounded once. Only lowering makes it, for an n that is not infinite.",
+                   _scaled, operands=2)  # fmt: skip
 FLOOR = _function("floor", "The largest integer not above x.", _integral(math.floor))
 TRUNC = _function("trunc", "The integer part of x.", _integral(math.trunc))
 ROUND = _function("round", "The nearest integer, ties to even.", _round_half_even)

@@ -92,6 +92,8 @@ def _native(features: frozenset[str]) -> frozenset[tuple[Op, DType]]:
         pairs |= {(ops.FMA, dtype) for dtype in _WIDE_FLOATS}
     if "sse4.1" in features:
         pairs |= {(op, dtype) for op in (ops.FLOOR, ops.TRUNC, ops.ROUND) for dtype in _WIDE_FLOATS}
+    if "avx512vl" in features:
+        pairs |= {(ops.SCALEB, dtype) for dtype in _WIDE_FLOATS}
     if "f16c" in features:
         pairs |= {(ops.CAST, dtypes.float16)}
     pairs |= {(ops.BITCAST, dtype) for dtype in FLOATS}

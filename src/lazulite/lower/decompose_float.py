@@ -12,6 +12,7 @@ from lazulite.ir.dtype import dtypes
 from lazulite.ir.ops import Op
 from lazulite.ir.uop import UOp
 from lazulite.lower.build import Native, Rule, absolute, bitcast, flip_sign, is_nan, sign_bit, sign_of, word
+from lazulite.lower.polynomial import clamped, floats
 
 
 def maximum(node: UOp, native: Native) -> UOp:
@@ -69,6 +70,24 @@ def floor(node: UOp, native: Native) -> UOp:
     return (x < nearest).where(nearest - 1.0, nearest)
 
 
+def scale(node: UOp, native: Native) -> UOp:
+    """x * 2**n, in three factors of which the first two are 1 unless n lies beyond the normal powers of two.
+
+    A step down stops short of the least power by the digits of the type: it makes no number subnormal that the
+    next one does not make zero, so only the last product rounds.
+    """
+    x, n = node.src
+    f = floats(node.dtype, native)
+    most = (1 << (node.dtype.exponent_bits - 1)) - 1
+    least = 1 - most
+    step = float(least + node.dtype.mantissa_bits + 1)
+    left = clamped(UOp.apply(ops.FLOOR, n), least + 2 * step, 3.0 * most)
+    for _ in range(2):
+        part = (left > most).where(f.const(most), (left < least).where(f.const(step), 0.0))
+        x, left = x * f.power_of_two(f.rounded(part).word), left - part
+    return is_nan(n).where(n, x * f.power_of_two(f.rounded(left).word))
+
+
 def _rounded_size(size: UOp) -> UOp:
     """A float that is not negative, rounded; from 2**mantissa_bits on every float is an integer."""
     limit = 2.0**size.dtype.mantissa_bits
@@ -82,4 +101,5 @@ RULES: dict[Op, Rule] = {
     ops.ROUND: round_half_even,
     ops.TRUNC: truncate,
     ops.FLOOR: floor,
+    ops.SCALEB: scale,
 }

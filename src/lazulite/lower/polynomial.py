@@ -15,16 +15,29 @@ from lazulite.ir.uop import UOp
 from lazulite.lower.build import Native, bitcast, round_constant, signed
 
 
+def _nothing(node: UOp) -> bool:
+    return False
+
+
+@dataclass(frozen=True)
+class Whole:
+    """An integer as a float, and as the low bits of a word."""
+
+    value: UOp
+    word: UOp
+
+
 @dataclass(frozen=True)
 class Floats:
-    """A float type and whether its multiply-add is an instruction."""
+    """A float type, whether its multiply-add is an instruction, and what else is."""
 
     dtype: DType
     fused: bool
+    native: Native = _nothing
 
     def double(self) -> Floats:
         """float64 on the same target; processors have the multiply-add for both types or for none."""
-        return Floats(dtypes.float64, self.fused)
+        return Floats(dtypes.float64, self.fused, self.native)
 
     def const(self, value: float) -> UOp:
         return UOp.const(self.dtype, value)
@@ -44,14 +57,14 @@ class Floats:
             total = self.multiply_add(x, total, coefficient)
         return total
 
-    def rounded(self, x: UOp, factor: float = 1.0) -> tuple[UOp, UOp]:
-        """x * factor as the nearest integer: a float, and the word whose low bits hold it.
+    def rounded(self, x: UOp, factor: float = 1.0) -> Whole:
+        """x * factor as the nearest integer.
 
         The product must lie below a quarter of the mantissa's range.
         """
         magic = round_constant(self.dtype)
         shifted = x + magic if factor == 1.0 else self.multiply_add(x, factor, magic)
-        return shifted - magic, bitcast(shifted, signed(self.dtype))
+        return Whole(shifted - magic, bitcast(shifted, signed(self.dtype)))
 
     def power_of_two(self, exponent: UOp) -> UOp:
         """2**exponent of an integer as wide as the float, in the range of normal numbers.
@@ -61,19 +74,25 @@ class Floats:
         point = self.dtype.mantissa_bits
         return bitcast((exponent + ((1 << (self.dtype.exponent_bits - 1)) - 1)) << point, self.dtype)
 
-    def scaled(self, x: UOp, exponent: UOp) -> UOp:
-        """x * 2**exponent, in two steps because one factor could not be written; one rounding at most.
+    def scaled(self, x: UOp, exponent: Whole, *, normal: bool = False) -> UOp:
+        """x * 2**exponent for an x around 1; `normal` promises that the power of two is a normal number.
 
-        `exponent` is the word that `rounded` gives; halving it halves the integer in its low bits.
+        Without an instruction it takes two steps where one factor could not be written, with one rounding at
+        most; halving the word halves the integer in its low bits.
         """
-        half = exponent >> 1
-        return x * self.power_of_two(half) * self.power_of_two(exponent - half)
+        node = UOp.apply(ops.SCALEB, x, exponent.value)
+        if self.native(node):
+            return node
+        if normal:
+            return x * self.power_of_two(exponent.word)
+        half = exponent.word >> 1
+        return x * self.power_of_two(half) * self.power_of_two(exponent.word - half)
 
 
 def floats(dtype: DType, native: Native) -> Floats:
     """The arithmetic of a type on the target that `native` describes."""
     one = UOp.const(dtype, 1.0)
-    return Floats(dtype, native(UOp(ops.FMA, dtype, (one, one, one))))
+    return Floats(dtype, native(UOp(ops.FMA, dtype, (one, one, one))), native)
 
 
 def clamped(x: UOp, low: float, high: float) -> UOp:

@@ -16,7 +16,7 @@ from lazulite.lower.build import Native, Rule, absolute, flip_sign, is_nan, sign
 from lazulite.lower.coefficients import POWER_EXPONENTIAL, POWER_LOGARITHM, POWER_TAIL
 from lazulite.lower.double_word import DoubleWord, fast_two_sum, two_product
 from lazulite.lower.polynomial import Floats, clamped, floats
-from lazulite.lower.transcendental import exponential_minus_one, split_exponent, split_normal
+from lazulite.lower.transcendental import exponential, split_exponent, split_normal
 
 # 2 / log(2), 2 / (3 log(2)) and 2 / (5 log(2)), the first coefficients of log2 in (m - 1) / (m + 1), as double words.
 _SERIES = (
@@ -61,8 +61,9 @@ def _in_double(f: Floats, size: UOp, y: UOp) -> UOp:
     s = fraction / (fraction + 2.0)
     logarithm = f.multiply_add(s, f.polynomial(s * s, POWER_LOGARITHM), exponent)
     product = clamped(y.cast(f.dtype) * logarithm, -200.0, 200.0)
-    whole, bits = f.rounded(product)
-    return (f.polynomial(product - whole, POWER_EXPONENTIAL) * f.power_of_two(bits)).cast(dtypes.float32)
+    whole = f.rounded(product)
+    fraction = f.polynomial(product - whole.value, POWER_EXPONENTIAL)
+    return f.scaled(fraction, whole, normal=True).cast(dtypes.float32)
 
 
 def _in_double_words(f: Floats, size: UOp, y: UOp) -> UOp:
@@ -70,11 +71,11 @@ def _in_double_words(f: Floats, size: UOp, y: UOp) -> UOp:
     high, low = _log2(f, size)
     product, error = two_product(y, high, f.fused)
     near = clamped(product, -1100.0, 1100.0)
-    whole, bits = f.rounded(near)
-    fraction = near - whole
+    whole = f.rounded(near)
+    fraction = near - whole.value
     rest = near.eq(product).where(f.multiply_add(y, low, error), 0.0)
     r = f.multiply_add(fraction, _LN2[0], f.multiply_add(fraction, _LN2[1], rest * _LN2[0]))
-    return f.scaled(exponential_minus_one(f, r) + 1.0, bits)
+    return f.scaled(exponential(f, r), whole)
 
 
 def _log2(f: Floats, size: UOp) -> DoubleWord:

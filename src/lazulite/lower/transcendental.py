@@ -26,7 +26,7 @@ from lazulite.lower.coefficients import (
     TANGENT_SMALL,
 )
 from lazulite.lower.double_word import two_product
-from lazulite.lower.polynomial import Floats, clamped, floats
+from lazulite.lower.polynomial import Floats, Whole, clamped, floats
 
 LOG2_E = 1.4426950408889634
 # Each constant in two parts.  The first of log(2) has few enough digits that its product with any
@@ -54,30 +54,30 @@ def exp(f: Floats, x: UOp) -> UOp:
     low = (_least_exponent(f.dtype) - f.dtype.mantissa_bits - 2) * math.log(2)
     high = (1 << (f.dtype.exponent_bits - 1)) * math.log(2) + 1
     exponent, r = reduced_exponential(f, clamped(x, low, high))
-    return f.scaled(exponential_minus_one(f, r) + 1.0, exponent)
+    return f.scaled(exponential(f, r), exponent)
 
 
 def exp2(f: Floats, x: UOp) -> UOp:
     """2**x = 2**k * e**r; the fraction of x is exact, r is its product with log(2) in two parts."""
     low = _least_exponent(f.dtype) - f.dtype.mantissa_bits - 2.0
     x = clamped(x, low, (1 << (f.dtype.exponent_bits - 1)) + 1.0)
-    whole, exponent = f.rounded(x)
-    fraction = x - whole
+    exponent = f.rounded(x)
+    fraction = x - exponent.value
     high, rest = _LN2[f.dtype]
     r = f.multiply_add(fraction, high, fraction * rest)
-    return f.scaled(exponential_minus_one(f, r) + 1.0, exponent)
+    return f.scaled(exponential(f, r), exponent)
 
 
-def reduced_exponential(f: Floats, x: UOp) -> tuple[UOp, UOp]:
-    """The word of k and r with x = k * log(2) + r, k an integer."""
-    whole, exponent = f.rounded(x, LOG2_E)
+def reduced_exponential(f: Floats, x: UOp) -> tuple[Whole, UOp]:
+    """k and r with x = k * log(2) + r, k an integer."""
+    exponent = f.rounded(x, LOG2_E)
     high, rest = LN2_EXACT[f.dtype]
-    return exponent, f.multiply_add(whole, -rest, f.multiply_add(whole, -high, x))
+    return exponent, f.multiply_add(exponent.value, -rest, f.multiply_add(exponent.value, -high, x))
 
 
-def exponential_minus_one(f: Floats, r: UOp) -> UOp:
-    """e**r - 1 for |r| <= log(2) / 2."""
-    return f.multiply_add(r * r, f.polynomial(r, EXPONENTIAL[f.dtype]), r)
+def exponential(f: Floats, r: UOp) -> UOp:
+    """e**r for |r| <= log(2) / 2."""
+    return f.polynomial(r, (1.0, 1.0, *EXPONENTIAL[f.dtype]))
 
 
 def tanh(f: Floats, x: UOp) -> UOp:
@@ -87,7 +87,7 @@ def tanh(f: Floats, x: UOp) -> UOp:
     small = f.multiply_add(size * square, f.polynomial(square, TANGENT_SMALL[f.dtype]), size)
     doubled = (size > 20.0).where(f.const(40.0), size + size)
     exponent, r = reduced_exponential(f, doubled)
-    power = (exponential_minus_one(f, r) + 1.0) * f.power_of_two(exponent)
+    power = f.scaled(exponential(f, r), exponent, normal=True)
     large = 1.0 - f.const(2.0) / (power + 1.0)
     return flip_sign((size < TANGENT_LIMIT).where(small, large), sign_of(x))
 
@@ -102,7 +102,7 @@ def erf(f: Floats, x: UOp) -> UOp:
     if f.dtype is dtypes.float64:
         power = power - near * near
     exponent, r = reduced_exponential(f, power)
-    large = 1.0 - (exponential_minus_one(f, r) + 1.0) * f.power_of_two(exponent)
+    large = 1.0 - f.scaled(exponential(f, r), exponent, normal=True)
     return flip_sign((size < ERROR_LIMIT).where(small, large), sign_of(x))
 
 

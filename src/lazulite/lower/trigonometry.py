@@ -54,12 +54,12 @@ def _reduced_float32(f: Floats, x: UOp) -> Angle:
     total = parts[0]
     for part in parts[1:]:
         total = total + part
-    quarters, turns = f.rounded(total, 4.0)
-    rest = f.multiply_add(quarters, -0.25, parts[0])
+    quarters = f.rounded(total, 4.0)
+    rest = f.multiply_add(quarters.value, -0.25, parts[0])
     for part in parts[1:]:
         rest = rest + part
     rest = f.multiply_add(x, last, rest)
-    return Angle(turns.cast(dtypes.uint32), (rest * (2 * math.pi)).cast(dtypes.float32), None)
+    return Angle(quarters.word.cast(dtypes.uint32), (rest * (2 * math.pi)).cast(dtypes.float32), None)
 
 
 def _sine_and_cosine(f: Floats, angle: Angle) -> tuple[UOp, UOp]:

@@ -74,6 +74,25 @@ def test_a_softmax_agrees_with_numpy(machine):
     np.testing.assert_allclose(found, e / e.sum(1, keepdims=True), rtol=1e-5)
 
 
+@pytest.mark.parametrize("machine", TARGETS)
+@pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.float64], ids=repr)
+@pytest.mark.parametrize("lanes", [1, 2, 4, 8, 16, 32])
+def test_scaling_by_powers_of_two_is_the_same_in_registers_of_every_size(machine, dtype, lanes):
+    i = loop(0, 64)
+    value = UOp.apply(ops.SCALEB, load(param(1, 64, dtype), i), load(param(2, 64, dtype), i))
+    kernel = sink(store(param(0, 64, dtype), i, value))
+    rng, kind = Random(6), np.dtype(dtype.name)
+    x = np.array([rng.choice((1, -1, 1e-30, 1e30)) * rng.random() for _ in range(62)] + [np.nan, -0.0], kind)
+    n = np.array([float(rng.randint(-1100, 1100) // rng.choice((1, 8))) for _ in range(63)] + [np.nan], kind)
+    memory = {0: np.zeros(64, kind), 1: x, 2: n}
+    steps = (Split((0,), lanes), Vectorize((0, 1))) if lanes > 1 else ()
+    with np.errstate(all="ignore"):
+        expected = np.where(np.isnan(n), n, np.ldexp(x, np.nan_to_num(n).astype(np.int32)))
+
+    np.testing.assert_array_equal(compiled(kernel, TARGETS[machine], steps, memory)[0], expected)
+    np.testing.assert_array_equal(interpreted(kernel, memory)[0], expected)
+
+
 def test_statements_beside_the_parallel_range_run_once():
     kernel = matmul(9, 8, 8)
     memory = random_memory(kernel, Random(5))

@@ -1,10 +1,11 @@
 """Maximum, minimum, negation and rounding where no instruction keeps the language's rules."""
 
+import math
 import random
 
 import pytest
 
-from float_samples import array, assert_same, processor, samples
+from float_samples import array, assert_same, modern_processor, processor, samples
 from lazulite.ir import ops
 from lazulite.ir.dtype import INTS, dtypes
 from lazulite.ir.uop import UOp
@@ -49,3 +50,19 @@ def test_the_negative_of_the_least_integer_wraps(dtype):
     found = evaluate(decompose(-x, processor), {x: array(dtype, values)})
 
     assert_same(array(dtype, [dtype.round(-value) for value in values]), found)
+
+
+@pytest.mark.parametrize("native", [processor, modern_processor])
+@pytest.mark.parametrize("dtype", WIDE, ids=repr)
+def test_a_product_with_a_power_of_two_is_rounded_once(dtype, native):
+    x, n = leaf(dtype, 0), leaf(dtype, 1)
+    rng, base = random.Random(3), samples(dtype, 3000)
+    left = [*base, *[dtype.from_bits(rng.getrandbits(dtype.mantissa_bits)) for _ in range(1000)], 1.0, math.nan]
+    right = [float(rng.choice((1, 2)) * rng.randint(-1200, 1200) // rng.choice((1, 8))) + rng.choice((0.0, 0.25))
+             for _ in left]  # fmt: skip
+    right[-2] = math.nan
+
+    found = evaluate(decompose(UOp.apply(ops.SCALEB, x, n), native), {x: array(dtype, left), n: array(dtype, right)})
+
+    means = [dtype.round(ops.SCALEB.meaning(a, b)) for a, b in zip(left, right, strict=True)]
+    assert_same(array(dtype, means), found, left, right)

@@ -6,7 +6,7 @@ import random
 import numpy as np
 import pytest
 
-from float_samples import around, cost, every_float32, modern_processor, processor, ulps
+from float_samples import around, cost, every_float32, modern_processor, processor, ulps, wide_processor
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.meaning import rounded
@@ -26,7 +26,8 @@ EDGES = {
     ops.TANH: around(0.55, -0.55, 9.01, 20.0),
     ops.ERF: around(0.84375, -0.84375, 3.92, 4.0),
 }
-MACHINES = [pytest.param(modern_processor, id="fma"), pytest.param(processor, id="no fma")]
+MACHINES = [pytest.param(machine, id=name) for name, machine in
+            [("scaleb", wide_processor), ("fma", modern_processor), ("no fma", processor)]]  # fmt: skip
 FUNCTIONS = pytest.mark.parametrize("op", REFERENCES, ids=repr)
 
 
@@ -97,3 +98,8 @@ def test_one_element_at_a_time_gives_the_same(op):
 )
 def test_the_cost_in_operations_does_not_grow(op, limit):
     assert cost(expanded(op, dtypes.float32, modern_processor)[1]) <= limit
+
+
+@pytest.mark.parametrize(("op", "limit"), [(ops.EXP, 15), (ops.EXP2, 16), (ops.TANH, 31), (ops.ERF, 34)])
+def test_powers_of_two_are_one_operation_where_the_processor_has_it(op, limit):
+    assert cost(expanded(op, dtypes.float32, wide_processor)[1]) <= limit
