@@ -11,6 +11,8 @@ import pytest
 
 from lazulite.base.errors import DeviceError, LazuliteError, OutOfMemoryError
 from lazulite.runtime.buffer import Buffer
+from lazulite.runtime.counters import GlobalCounters
+from lazulite.runtime.launch_list import Copy, Exec
 from lazulite.runtime.memory import Options
 from lazulite.runtime.queue import Signal
 from lazulite.runtime.registry import Device
@@ -176,6 +178,40 @@ class DeviceContract:
         wrong = type(binary)("kernel", b"\x7fnot this", "text" if binary.kind == "elf" else "elf")
         with pytest.raises(LazuliteError):
             Device[self.device].load(wrong)
+
+    @needs("load", "copy_out")
+    def test_a_launch_list_does_its_commands_in_order_with_the_values_of_each_submission(self):
+        """A24, A28"""
+        device, ints = Device[self.device], struct.Struct("4i")
+        double = device.load(self.double_ints())
+        commands = [Exec(double, (0,)), Copy(1, 0, device), Exec(double, (1,))]
+        kept = [self.buffer(bytes(16)) for _ in range(2)]
+        launches = device.launch_list(commands, [kept[0].handle] * 2, 1)
+        launches.rebind(1, kept[1].handle)
+        counted = GlobalCounters.kernel_count
+        for first in (3, 5):
+            given = self.buffer(ints.pack(first, -2, 0, 1))
+            device.queue.submit(launches, [given.handle])
+            device.synchronize()
+            assert ints.unpack(given.tobytes()) == (2 * first, -4, 0, 2)
+            assert ints.unpack(kept[1].tobytes()) == (4 * first, -8, 0, 4)
+        assert (GlobalCounters.kernel_count - counted, kept[0].tobytes()) == (4, bytes(16))
+
+    @needs("copy_out")
+    def test_a_launch_list_copies_from_other_devices(self):
+        device, host = Device[self.device], Buffer(Device["CPU:7"], 48).allocate()
+        host.copy_in(memoryview(DATA))
+        into = self.buffer(bytes(48))
+        launches = device.launch_list([Copy(1, 0, host.device)], [host.handle, into.handle], 0)
+        device.queue.submit(launches, [])
+        device.synchronize()
+        assert into.tobytes() == DATA
+
+    @needs("load")
+    def test_an_empty_launch_list_does_nothing(self):
+        device = Device[self.device]
+        device.queue.submit(device.launch_list([], [], 0), [])
+        device.load(self.double_ints())
 
     def test_signals_order_queues_and_carry_the_time(self):
         """A28"""

@@ -18,6 +18,7 @@ from lazulite.base.origin import Origin
 from lazulite.emit.base import Binary
 from lazulite.ir.target import Target
 from lazulite.runtime.allocator import Allocator
+from lazulite.runtime.launch_list import Command, LaunchList
 from lazulite.runtime.memory import DEFAULT_OPTIONS, Handle, Options
 from lazulite.runtime.queue import Queue
 
@@ -102,6 +103,10 @@ class Device(ABC):
     def wrap(self, data: memoryview) -> Handle:
         """Memory of the host as memory of this device, without a copy."""
         self.refuse("wrap", "it cannot use memory of the host", hint="copy_in")
+
+    def launch_list(self, commands: Sequence[Command], slots: Sequence[Argument], varying: int) -> LaunchList:
+        """Commands for `Queue.submit`; the first `varying` of the slots are given anew with each submission."""
+        return LaunchList(self, commands, slots, varying)
 
     @property
     def target(self) -> Target | None:

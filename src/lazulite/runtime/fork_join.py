@@ -20,12 +20,11 @@ end of `run`.  A second caller does not wait: it runs all of its kernel itself.
 from __future__ import annotations
 
 import ctypes
-import hashlib
 from collections.abc import Callable
 from functools import cache
 
-from lazulite.base.cache import disk_cache
-from lazulite.runtime.loader import load_object
+from lazulite.runtime.loader import Image
+from lazulite.runtime.support_code import loaded
 
 _SPIN = 200_000
 """Cycles of the time stamp counter before a thread sleeps: 50 us at 4 GHz, 100 us at 2 GHz."""
@@ -250,31 +249,15 @@ class Block:
 class ForkJoin:
     """The functions, loaded."""
 
-    def __init__(self, code: bytes) -> None:
-        image = load_object(code)
+    def __init__(self, image: Image) -> None:
         self.run: Callable[..., None] = image.function("run")
         self.serve: Callable[..., None] = image.function("serve")
         self.stop: Callable[..., None] = image.function("stop")
+        self.run_address = image.functions["run"]
 
 
 @cache
 def fork_join() -> ForkJoin | None:
     """The functions, from disk or compiled now; None where they are not on disk and LLVM is not installed."""
-    disk = disk_cache()
-    key = hashlib.sha256(_SOURCE.encode()).hexdigest()
-    code = None if disk is None else disk.get("workers", key)
-    if code is None:
-        try:
-            code = _compile()
-        except ImportError:
-            return None
-        if disk is not None:
-            disk.put("workers", key, code)
-    return ForkJoin(code)
-
-
-def _compile() -> bytes:
-    from lazulite.emit.llvm_object import compile_text
-    from lazulite.ir.target import target
-
-    return compile_text(_SOURCE, target("CPU:LLVM", ()))
+    image = loaded("workers", _SOURCE)
+    return None if image is None else ForkJoin(image)

@@ -1,4 +1,4 @@
-"""Commands to a device in order: `exec copy signal wait timestamp barrier`.
+"""Commands to a device in order: `exec submit copy signal wait timestamp barrier`.
 
 This queue runs each command on the submitting thread before the call returns, so an error reaches
 the caller at once.  One lock orders the submissions of several threads.  An interrupt is delivered
@@ -20,6 +20,7 @@ from lazulite.runtime.memory import Handle
 if TYPE_CHECKING:
     from lazulite.runtime.buffer import Buffer
     from lazulite.runtime.device import Device, Program
+    from lazulite.runtime.launch_list import LaunchList
 
 DEFAULT_TIMEOUT = 30.0
 
@@ -78,6 +79,12 @@ class Queue:
                 error.add_note(f"{program.name} on {self.device.name}")
                 raise
             GlobalCounters.kernel_count += 1
+
+    def submit(self, launches: LaunchList, values: Sequence[Handle | int]) -> None:
+        """Carry out a launch list with these values in its slots that vary."""
+        with self.lock:
+            launches.run(values)
+            GlobalCounters.kernel_count += launches.programs
 
     def copy(self, destination: Buffer, source: Buffer) -> None:
         """Fill `destination`, which is on this device, from memory of the same size on any device."""

@@ -38,6 +38,8 @@ class Scratch:
     def __init__(self) -> None:
         self.pointer = ctypes.c_void_p(0)
         self.size = self.threads = 0
+        self.moves = 0
+        """How often the memory was replaced by a larger one."""
         self._memory = bytearray()
 
     def reserve(self, size: int, threads: int = 1) -> None:
@@ -49,6 +51,13 @@ class Scratch:
             address = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
             self.pointer.value = address + -address % _SCRATCH_ALIGNMENT
             self.size, self.threads = size, threads
+            self.moves += 1
+
+
+def threads_for(extent: int, threads: int, scratch: Scratch) -> list[ctypes.c_int64 | int]:
+    """The last four words of a job over 0..extent: threads, chunks, scratch memory, bytes of it for each thread."""
+    threads = min(threads, extent)
+    return [threads, min(extent, threads * _CHUNKS_PER_THREAD), scratch.pointer.value or 0, scratch.size]
 
 
 class Job:
@@ -65,8 +74,7 @@ class Job:
         """Prepare for a number of threads."""
         scratch = self._scratch
         scratch.reserve(scratch.size, threads)
-        chunks = min(self.extent, threads * _CHUNKS_PER_THREAD)
-        self.words[3:] = [threads, chunks, scratch.pointer.value or 0, scratch.size]
+        self.words[3:] = threads_for(self.extent, threads, scratch)
 
     def run_alone(self) -> None:
         self._kernel(self._arguments, ctypes.c_int64(0), ctypes.c_int64(self.extent), self._scratch.pointer)
@@ -90,12 +98,16 @@ class Workers:
         if code is None:
             job.run_alone()
             return
+        block = self.assembled(code, threads)  # kept until the call returns
+        job.share(threads)
+        code.run(block.pointer, job.words)
+
+    def assembled(self, code: ForkJoin, threads: int) -> Block:
+        """Have the helpers for a number of threads; what they and the caller of a parallel kernel share."""
         if len(self._helpers) < threads - 1:
             self._start(code, threads - 1)
         self._keep_apart()
-        job.share(threads)
-        block = self._block  # kept until the call returns
-        code.run(block.pointer, job.words)
+        return self._block
 
     def _keep_apart(self) -> None:
         """Let no helper run on the caller's processor: the system likes to wake it exactly there, and then both

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from lazulite.base.settings import Context
-from lazulite.runtime import fork_join as module
+from lazulite.runtime import support_code as module
 from lazulite.runtime.fork_join import Block, fork_join
 
 FROM_DISK = """
@@ -28,7 +28,7 @@ def test_a_second_process_finds_the_functions_on_disk(tmp_path):
 
 
 def test_without_llvm_and_cache_there_are_no_functions(monkeypatch):
-    def missing():
+    def missing(source):
         raise ImportError("No module named 'llvmlite'")
 
     monkeypatch.setattr(module, "_compile", missing)

@@ -2,7 +2,7 @@
 
 A launch packs its arguments into an array of words that the program keeps, and passes ctypes values
 made beforehand, so that nothing is converted.  Parallel kernels are shared with the helper threads of
-`runtime/workers.py`.
+`runtime/workers.py`.  Launches that were recorded are walked by compiled code (`runtime/compiled_list.py`).
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ from collections.abc import Sequence
 from lazulite.base.settings import SETTINGS
 from lazulite.emit.base import Binary
 from lazulite.ir.target import Target, host
+from lazulite.runtime.compiled_list import CompiledList
 from lazulite.runtime.device import Argument, Program
 from lazulite.runtime.devices.host import HostDevice
+from lazulite.runtime.launch_list import Command, LaunchList
 from lazulite.runtime.loader import load_object
 from lazulite.runtime.workers import WORKERS, Job, Scratch, usable_cores
 
@@ -26,6 +28,8 @@ class CpuProgram(Program):
         self.name, self.parallel = binary.name, binary.parallel
         self._scratch = scratch
         self._kernel = load_object(binary.code).function(binary.name)
+        self.address = ctypes.cast(self._kernel, ctypes.c_void_p).value or 0  # type: ignore[arg-type]
+        """Where the machine code is."""
         self._set_count(0)
 
     def __call__(self, arguments: Sequence[Argument]) -> None:
@@ -70,3 +74,6 @@ class CpuDevice(HostDevice):
         with self.queue.lock:  # no kernel runs while the scratch memory moves
             self._scratch.reserve(binary.scratch_bytes)
         return CpuProgram(binary, self._scratch)
+
+    def launch_list(self, commands: Sequence[Command], slots: Sequence[Argument], varying: int) -> LaunchList:
+        return CompiledList(self, commands, slots, varying, self._scratch)
