@@ -56,10 +56,17 @@ def explain(options: argparse.Namespace) -> None:
 
 
 def bench(options: argparse.Namespace) -> None:
-    """Compare the speed with NumPy, torch and jax, as far as they are installed."""
+    """Compare the speed with other libraries, as far as they are installed."""
     from lazulite.tools.bench import bench as measure_and_print
 
-    measure_and_print(options.suite, options.json, options.quick)
+    measure_and_print(
+        options.suite, options.json, options.quick, plot_file=options.plot, only=_listed(options.only),
+        peers=_listed(options.peers), threads=options.threads, reuse=options.reuse,
+    )  # fmt: skip
+
+
+def _listed(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def replay(options: argparse.Namespace) -> None:
@@ -159,6 +166,17 @@ def _add_bench_arguments(parser: argparse.ArgumentParser) -> None:
     suites = ("ops", "compile", "kernels", "dispatch")
     parser.add_argument("suite", nargs="?", choices=suites, default="ops", help="what to measure (default ops)")
     parser.add_argument("--json", metavar="FILE", help="write the figures to this file, too")
+    parser.add_argument("--plot", metavar="FILE", help="draw the ratios, with matplotlib")
+    parser.add_argument(
+        "--only", metavar="TEXTS", default="", help="workloads with one of these in their name: matmul,sum"
+    )
+    parser.add_argument("--peers", metavar="NAMES", default="", help="these libraries only: torch,jax.jit")
+    parser.add_argument(
+        "--threads", metavar="N", type=int, default=0, help="for every library (default: setting THREADS)"
+    )
+    parser.add_argument(
+        "--reuse", action="store_true", help="results in memory that was used before, for every library"
+    )
     parser.add_argument("--quick", action="store_true", help="tiny sizes and few turns, to see that it works")
 
 

@@ -11,14 +11,19 @@ from lazulite.base.errors import ArgumentError, LazuliteError
 from lazulite.base.settings import Context
 from lazulite.runtime.registry import Device
 from lazulite.tools import bench, cli
-from lazulite.tools.bench import first_call, fresh, machine, measure, worker, workloads
+from lazulite.tools.bench import first_call, fresh, machine, measure, picture, worker, workloads
 from lazulite.tools.bench.measure import Here
 from lazulite.tools.bench.own_process import OwnProcess
-from lazulite.tools.bench.participants import COMPILED, EAGER, OURS, Lazulite, NumPy, participants
-from lazulite.tools.bench.report import Report, rows_of
+from lazulite.tools.bench.participants import COMPILED, EAGER, OURS, Lazulite, NumPy, Torch, participants
+from lazulite.tools.bench.report import Facts, Report, rows_of
+from lazulite.tools.bench.words import Lacks
 
-ROW = {"workload", "participant", "median_s", "min_s", "runs", "max_error", "ratio"}
+ROW = {
+    "workload", "participant", "median_s", "min_s", "p10_s", "p90_s", "runs", "max_error", "ratio", "median_ratio",
+    "level", "first_s", "share",
+}  # fmt: skip
 QUICK = [workload for suite in workloads.SUITES for workload in workloads.workloads(suite, quick=True)]
+CEILINGS = {"multiply_add_gflops": 1.0, "read_gb_s": 1.0, "write_gb_s": 1.0}
 
 
 def named(workload):
@@ -38,7 +43,7 @@ def quick_ops(tmp_path_factory):
 def test_the_command_writes_the_agreed_shape(quick_ops):
     code, found = quick_ops
     assert 0 == code
-    assert {"machine", "rows"} == found.keys()
+    assert {"machine", "rows", "missing"} == found.keys()
     assert all(ROW == row.keys() for row in found["rows"])
 
 
@@ -61,18 +66,70 @@ def test_the_machine_measures_itself(quick_ops):
 
 
 def test_the_table_goes_to_stdout(monkeypatch, capsys):
-    rows = rows_of("add", {OURS: [1e-3, 2e-3]}, {OURS: 1e-7}, OURS)
-    monkeypatch.setattr(bench, "run", lambda suite, quick: Report({"cores": 2}, rows))
+    rows = rows_of("add", {OURS: [1e-3, 2e-3]}, {OURS: Facts(1e-7, 0.5, 1e-3)}, OURS)
+    monkeypatch.setattr(bench, "run", lambda options: Report({"cores": 2}, rows))
     assert 0 == cli.main(["bench"])
     lines = capsys.readouterr().out.splitlines()
     assert "- cores: 2" == lines[0]
-    assert "| add | lazulite | 1.00 ms | 1.50 ms | 2 | 1e-07 | 1.00 |" == lines[-1]
+    assert (
+        "| add | lazulite | 1.00 ms | 1.50 ms | 1.10 ms to 1.90 ms | 500.00 ms | 2 | 1e-07 | 1.00 | 1.00 = | 67 % |"
+        == lines[4]
+    )
+
+
+def test_the_last_table_has_the_ratios_of_medians_and_says_which_are_level():
+    times = {OURS: [1.0, 1.2], "torch": [2.0, 2.2], "jax": [1.0, 1.3]}
+    report = Report({}, rows_of("add", times, dict.fromkeys(times, Facts()), OURS))
+    assert "| add | 1.00 = | 1.91 | 1.05 = |" == report.to_markdown().splitlines()[-1]
+
+
+def test_a_row_without_a_time_says_why_beside_the_others_of_its_workload():
+    report = Report({}, rows_of("add", {"numpy": [1.0, 1.0]}, {"numpy": Facts()}, OURS))
+    report.missing += [("add", OURS, "has no addition"), ("sub", "torch", "lost")]
+    lines = report.to_markdown().splitlines()
+    heads = ["| add | numpy | 1.00 s", "| add | lazulite | has no addition", "| sub | torch | lost"]
+    assert all(line.startswith(head) for line, head in zip(lines[3:6], heads, strict=True))
+    assert {"workload": "add", "participant": OURS, "reason": "has no addition"} == report.to_json()["missing"][0]
+    assert report.rows[0].ratio is None is report.rows[0].level
+
+
+def test_a_result_of_ours_that_is_wrong_is_told_after_the_table(monkeypatch, capsys):
+    monkeypatch.setattr(bench, "run", lambda options: Report({}, faults=["add: its error is 1"]))
+    assert 1 == cli.main(["bench"])
+    told = capsys.readouterr()
+    assert "| workload |" in told.out and "add: its error is 1" in told.err
+
+
+def test_the_options_of_the_command_reach_the_run(monkeypatch):
+    seen = []
+    monkeypatch.setattr(bench, "run", lambda options: seen.append(options) or Report())
+    cli.main(["bench", "kernels", "--only", "matmul, sum", "--peers", "torch", "--threads", "1", "--reuse"])
+    assert [bench.Options("kernels", False, ("matmul", "sum"), ("torch",), 1, True)] == seen
+
+
+def test_no_workload_of_that_name_is_an_error_that_lists_them(capsys):
+    with pytest.raises(LazuliteError, match="no workload of dispatch has speed in its name"):
+        worker.run(bench.Options("dispatch", True, ("speed",)))
+
+
+def test_a_picture_is_drawn_of_the_ratios(tmp_path):
+    pytest.importorskip("matplotlib")
+    times = {OURS: [1.0], "torch": [2.0], "jax": [0.5]}
+    report = Report({}, rows_of("add", times, dict.fromkeys(times, Facts()), OURS))
+    picture.draw_ratios(report, str(tmp_path / "ratios.png"), OURS)
+    assert (tmp_path / "ratios.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_picture_without_matplotlib_is_refused_before_anything_is_measured(monkeypatch, tmp_path, capsys):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert 1 == cli.main(["bench", "--plot", str(tmp_path / "ratios.png")])
+    assert "needs the package matplotlib" in capsys.readouterr().err
 
 
 def test_what_was_compiled_is_told_beside_the_times():
-    rows = rows_of("step", {OURS: [1.0], "torch": [2.0]}, {OURS: 0.0, "torch": 0.0}, OURS)
+    rows = rows_of("step", {OURS: [1.0], "torch": [2.0]}, {OURS: Facts(), "torch": Facts()}, OURS)
     text = Report({}, rows, {"step / lazulite": {"compiled": 3, "scheduled": 1}}).to_markdown()
-    assert "| 1.00 | 3 | 1 |" in text and "| 2.00 |  |  |" in text
+    assert "| 1.00 = |  | 3 | 1 |" in text and "| 2.00 |  |  |  |" in text
 
 
 def test_a_suite_that_does_not_exist_is_a_wrong_command_line(capsys):
@@ -94,13 +151,13 @@ def test_a_measuring_process_that_fails_is_told(monkeypatch, capsys):
     assert "the measuring process ended with exit code 1" in capsys.readouterr().err
 
 
-def test_a_wrong_result_reaches_the_user_as_an_error(monkeypatch, tmp_path):
-    def wrong(suite, quick):
+def test_an_error_of_the_measuring_process_reaches_the_user(monkeypatch, tmp_path):
+    def wrong(options):
         raise LazuliteError("bench", "the result of numpy is wrong", rule="why")
 
     monkeypatch.setattr(worker, "run", wrong)
     file = tmp_path / "report.json"
-    worker.main("ops", str(file), "--quick")
+    worker.main('{"suite": "ops"}', str(file))
     with pytest.raises(LazuliteError, match="the result of numpy is wrong") as caught:
         bench.report_of(file)
     assert "why" in str(caught.value)
@@ -120,18 +177,51 @@ def test_the_names_of_the_suites_are_those_of_the_command():
 # --- measuring -------------------------------------------------------------------------------------
 
 
+LACKING = {"sort, 4 x 10": {OURS: "has no sort"}, "matmul bfloat16, 32 x 32 x 32": {"numpy": "has no bfloat16"}}
+
+
 @pytest.mark.parametrize("workload", {w.name: w for w in QUICK}.values(), ids=named)
 def test_every_workload_is_correct(workload):
-    rows = measure.measure(workload, [Here(Lazulite(1)), Here(NumPy(1))], measure.Effort(1, 0.0, 1))
-    assert [OURS, "numpy"] == [row.participant for row in rows]
-    assert all(row.max_error <= workload.tolerance for row in rows)
+    report = Report(dict(CEILINGS))
+    measure.measure(workload, [Here(Lazulite(1)), Here(NumPy(1))], measure.Effort(1, 0.0, 1), report)
+    lacking = LACKING.get(workload.name, {})
+    assert lacking == {who: reason for _, who, reason in report.missing}
+    assert [name for name in (OURS, "numpy") if name not in lacking] == [row.participant for row in report.rows]
+    assert all(row.max_error <= workload.tolerance for row in report.rows)
+
+
+@pytest.mark.parametrize("workload", {w.name: w for w in QUICK}.values(), ids=named)
+def test_every_workload_is_correct_in_torch(workload):
+    pytest.importorskip("torch")
+    report = Report(dict(CEILINGS))
+    measure.measure(workload, [Here(Torch(1))], measure.Effort(1, 0.0, 1), report)
+    assert [] == report.missing and "torch" == report.rows[0].participant
+
+
+def test_the_share_of_the_peak_is_that_of_operations_or_of_memory():
+    results = [numpy.zeros(8)]
+    peaks = {"multiply_add_gflops": 2.0, "read_gb_s": 4.0, "write_gb_s": 1.0}
+    assert 128e-9 / 2 * 1 == pytest.approx(measure._ideal_seconds(workloads.matmul(4, 4, 4), results, peaks))
+    assert 3 * 8 * 4e-9 / 4 + 8 * 4e-9 == pytest.approx(measure._ideal_seconds(workloads.chain(8), results, peaks))
+    assert None is measure._ideal_seconds(workloads.sort(2, 4), results, peaks)
 
 
 class Wrong(NumPy):
     name = "numpy.wrong"
 
-    def fetch(self, result):
-        return super().fetch(result) + 1
+    def fetch(self, results):
+        return [result + 1 for result in super().fetch(results)]
+
+
+class WrongOurs(Wrong):
+    name = OURS
+
+
+class FailingOurs(NumPy):
+    name = OURS
+
+    def prepare(self, workload, inputs):
+        raise ValueError("no\nand more")
 
 
 class Lost(NumPy):
@@ -141,22 +231,32 @@ class Lost(NumPy):
         raise SystemExit(3)
 
 
-def test_a_wrong_result_is_an_error_and_not_a_time():
-    with pytest.raises(LazuliteError, match=r"x \+ y, 10 elements, .*: the result of numpy.wrong is wrong"):
-        measure.measure(workloads.one_addition(10, 1), [Here(NumPy(1)), Here(Wrong(1))], measure.QUICK)
+def test_a_wrong_result_has_no_time():
+    report = Report(dict(CEILINGS))
+    measure.measure(workloads.one_addition(10, 1), [Here(NumPy(1)), Here(Wrong(1))], measure.QUICK, report)
+    assert ["numpy"] == [row.participant for row in report.rows]
+    assert "the result of numpy.wrong is wrong" in report.missing[0][2]
+    assert [] == report.faults
+
+
+def test_a_wrong_result_and_a_failure_of_ours_are_faults():
+    report, workload = Report(dict(CEILINGS)), workloads.one_addition(10, 1)
+    measure.measure(workload, [Here(WrongOurs(1))], measure.QUICK, report)
+    measure.measure(workload, [Here(FailingOurs(1))], measure.QUICK, report)
+    assert "the result of lazulite is wrong" in report.faults[0] and "ValueError: no" in report.faults[1]
 
 
 def test_a_process_of_its_own_times_what_it_was_asked_and_ends():
     with OwnProcess(NumPy, "dispatch", 1, quick=True) as seat:
-        assert 0 == seat.prepare(workloads.workloads("dispatch", quick=True)[1])
+        prepared = seat.prepare(workloads.workloads("dispatch", quick=True)[1])
+        assert (10,) == prepared.results[0].shape and prepared.first_s > 0
         assert seat.seconds() > 0
     assert 0 == seat._process.exitcode
 
 
-def test_a_wrong_result_in_a_process_of_its_own_is_the_same_error():
-    with OwnProcess(Wrong, "dispatch", 1, quick=True) as seat, pytest.raises(LazuliteError) as caught:
-        seat.prepare(workloads.one_addition(10, 1))
-    assert "the result of numpy.wrong is wrong" in str(caught.value) and "is correct" in caught.value.rule
+def test_what_a_process_of_its_own_lacks_is_the_same_error():
+    with OwnProcess(NumPy, "kernels", 1, quick=True) as seat, pytest.raises(Lacks, match="has no bfloat16"):
+        seat.prepare(workloads.matmul_bfloat16(32))
 
 
 def test_a_process_of_its_own_that_ends_early_is_told():
@@ -167,7 +267,7 @@ def test_a_process_of_its_own_that_ends_early_is_told():
 @pytest.mark.parametrize("got", [[1.0, float("nan")], [1.0], [1.0, 2.1]])
 def test_nan_another_shape_and_another_value_are_wrong(got):
     with pytest.raises(LazuliteError):
-        measure.check("w", "p", numpy.array(got), numpy.array([1.0, 2.0]), 1e-5)
+        measure.check("w", "p", [numpy.array(got)], [numpy.array([1.0, 2.0])], 1e-5)
 
 
 class Noted:
@@ -203,10 +303,11 @@ def test_an_untimed_call_comes_before_those_that_are_timed():
 
 
 def test_a_library_that_is_not_installed_does_not_take_part(monkeypatch, capsys):
-    for name in ("torch", "jax"):
+    for name in ("torch", "jax", "onnxruntime", "tinygrad"):
         monkeypatch.setitem(sys.modules, name, None)
     assert [OURS, "numpy"] == [kind.name for kind in participants("ops", quick=True)]
-    assert [OURS] == [kind.name for kind in participants("kernels", quick=False)]
+    assert [OURS, "numpy"] == [kind.name for kind in participants("kernels", quick=False)]
+    assert [OURS] == [kind.name for kind in participants("kernels", quick=False, peers=["jax.jit"])]
     assert "without jax" in capsys.readouterr().err
 
 

@@ -22,7 +22,7 @@ from lazulite.base.errors import LazuliteError
 from lazulite.tools.bench import first_call
 from lazulite.tools.bench.measure import check
 from lazulite.tools.bench.participants import OURS
-from lazulite.tools.bench.report import Report, count_key, rows_of
+from lazulite.tools.bench.report import Facts, Report, count_key, rows_of
 
 WARM = f"{OURS}, second process"
 _TOLERANCE = 1e-4
@@ -34,13 +34,13 @@ def first_calls(report: Report, quick: bool) -> None:
     peers = () if quick or find_spec("torch") is None else ("torch",)
     for name in first_call.QUICK if quick else first_call.PROGRAMS:
         times: dict[str, list[float]] = {}
-        errors: dict[str, float] = {}
+        facts: dict[str, Facts] = {}
         for _ in range(1 if quick else 3):
             for participant, told, error in _one_round(name, peers):
                 times.setdefault(participant, []).append(told.pop("seconds"))
-                errors[participant] = max(error, errors.get(participant, 0.0))
+                facts[participant] = Facts(max(error, facts[participant].max_error if participant in facts else 0.0))
                 report.counts[count_key(name, participant)] = told
-        report.rows += rows_of(name, times, errors, OURS)
+        report.rows += rows_of(name, times, facts, OURS)
 
 
 def _one_round(name: str, peers: tuple[str, ...]) -> Iterator[tuple[str, dict[str, Any], float]]:
@@ -58,9 +58,9 @@ def _in_a_process(name: str, library: str, results: str, variables: Mapping[str,
     program = first_call.PROGRAMS[name]
     want = program.meaning(*[array.astype(numpy.float64) for array in first_call.inputs_of(program)])
     with numpy.load(results) as got:
-        errors = [check(name, library, got[f"arr_{i}"], value, _TOLERANCE) for i, value in enumerate(want)]
+        error = check(name, library, [got[f"arr_{i}"] for i in range(len(want))], want, _TOLERANCE)
     Path(results).unlink()
-    return told, max(errors)
+    return told, error
 
 
 def imports(report: Report, quick: bool) -> None:
@@ -71,7 +71,7 @@ def imports(report: Report, quick: bool) -> None:
     for _ in range(1 if quick else 5):
         for name in installed:
             times[name].append(float(python(["-c", _TIMED_IMPORT.format(_IMPORTS[name])])))
-    report.rows += rows_of("import, processor time", times, dict.fromkeys(installed, 0.0), OURS)
+    report.rows += rows_of("import, processor time", times, dict.fromkeys(installed, Facts()), OURS)
 
 
 _TIMED_IMPORT = "import time; begin = time.process_time(); {}; print(time.process_time() - begin)"

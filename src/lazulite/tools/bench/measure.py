@@ -7,17 +7,22 @@ a slow phase of the machine hits all alike.  One participant computes at a time.
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy
 
 from lazulite.base.errors import LazuliteError
+from lazulite.base.terminal import say
+from lazulite.tools.bench.inputs import draw
 from lazulite.tools.bench.participants import OURS, Call, Participant
-from lazulite.tools.bench.report import Row, rows_of
-from lazulite.tools.bench.workloads import Workload
+from lazulite.tools.bench.report import Facts, Report, rows_of
+from lazulite.tools.bench.words import Fails, Lacks
+from lazulite.tools.bench.words_numpy import NumPyWords
+from lazulite.tools.bench.workload import Workload, as_list
 
 
 @dataclass(frozen=True)
@@ -35,6 +40,16 @@ FULL = Effort(turns=20, seconds=10.0, fewest=3, pause=0.15)
 """The pause is longer than any library lets its threads spin after a call: the OpenMP of torch was seen to do
 it for 8 ms, the OpenBLAS of NumPy for 118 ms, and a thread that spins takes a core from every process."""
 QUICK = Effort(turns=2, seconds=1.0, fewest=2)
+_SETTLE = 3
+"""How often a participant is called before it takes turns: some compile at the second call."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A participant is ready: how long its first call took, compilation included, and what it gave."""
+
+    first_s: float
+    results: list[Any]
 
 
 class Seat(Protocol):
@@ -42,8 +57,8 @@ class Seat(Protocol):
 
     name: str
 
-    def prepare(self, workload: Workload) -> float:
-        """Get ready for a workload; the error of the first result, which is correct."""
+    def prepare(self, workload: Workload) -> Prepared:
+        """Get ready for a workload; `Lacks` where the library cannot."""
 
     def seconds(self) -> float:
         """The time of one call of the workload that was prepared last."""
@@ -58,11 +73,21 @@ class Here:
     def __init__(self, player: Participant) -> None:
         self.name, self.player = player.name, player
 
-    def prepare(self, workload: Workload) -> float:
-        inputs = inputs_of(workload)
-        want = workload.arrays(numpy, *[array.astype(numpy.float64) for array in inputs])
-        self.workload, self.call = workload, self.player.prepare(workload, inputs)
-        return check(workload.name, self.name, self.player.fetch(self.call()), want, workload.tolerance)
+    def prepare(self, workload: Workload) -> Prepared:
+        """A library that lacks something may raise anything; what it says is told."""
+        self.workload, self.call = workload, _nothing
+        try:
+            self.call = self.player.prepare(workload, draw(workload.inputs))
+            begin = time.perf_counter()
+            self.call()
+            first = time.perf_counter() - begin
+            for _ in range(_SETTLE - 1):
+                self.call()
+            return Prepared(first, self.player.fetch(self.call()))
+        except Lacks:
+            raise
+        except Exception as error:
+            raise Fails(f"{type(error).__name__}: {_first_line(str(error))}") from error
 
     def seconds(self) -> float:
         """The time of one call, after an untimed one."""
@@ -74,23 +99,60 @@ class Here:
         return (clock() - begin) / repeat
 
 
-def measure(workload: Workload, seats: Sequence[Seat], effort: Effort) -> list[Row]:
-    """Check every participant, time them in turns, and compare."""
-    errors = {seat.name: seat.prepare(workload) for seat in seats}
-    return rows_of(workload.name, take_turns(seats, effort), errors, OURS)
+def _nothing() -> None:
+    """Stands for a call while there is none, so that the memory of the last workload is free."""
 
 
-def inputs_of(workload: Workload) -> list[Any]:
-    """Random float32 arrays, the same in every process."""
-    generator = numpy.random.default_rng(7)
-    if workload.positive:
-        return [generator.random(shape, dtype=numpy.float32) + numpy.float32(0.5) for shape in workload.inputs]
-    return [generator.standard_normal(shape, dtype=numpy.float32) for shape in workload.inputs]
+def _first_line(text: str, limit: int = 120) -> str:
+    return text.strip().partition("\n")[0][:limit]
 
 
-def check(workload: str, participant: str, got: Any, want: Any, tolerance: float) -> float:
-    """The error of a result; LazuliteError where it is not correct."""
-    error = relative_error(got, want)
+def measure(workload: Workload, seats: Sequence[Seat], effort: Effort, report: Report) -> None:
+    """Check every participant, time in turns those that are correct, and add what was found to the report."""
+    formula = workload.meaning or workload.formula
+    inputs = [_wide(array) for array in draw(workload.inputs)]
+    want = as_list(formula(NumPyWords(), *inputs))
+    facts: dict[str, Facts] = {}
+    ideal = _ideal_seconds(workload, want, report.machine)
+    for seat in seats:
+        try:
+            prepared = seat.prepare(workload)
+            error = check(workload.name, seat.name, prepared.results, want, workload.tolerance)
+            facts[seat.name] = Facts(error, prepared.first_s, ideal)
+        except Lacks as missing:
+            _leave_out(report, workload, seat, str(missing), isinstance(missing, Fails))
+        except LazuliteError as wrong:
+            _leave_out(report, workload, seat, wrong.message, True)
+    ready = [seat for seat in seats if seat.name in facts]
+    report.rows += rows_of(workload.name, take_turns(ready, effort), facts, OURS)
+
+
+def _leave_out(report: Report, workload: Workload, seat: Seat, reason: str, broken: bool) -> None:
+    """Tell why there is no time; that we are wrong or fail is a fault, whatever others do."""
+    say(f"bench: {workload.name}: without {seat.name}: {reason}")
+    report.missing.append((workload.name, seat.name, reason))
+    if broken and seat.name == OURS:
+        report.faults.append(f"{workload.name}: {reason}")
+
+
+def _wide(array: Any) -> Any:
+    return array.astype(numpy.float64) if array.dtype.kind == "f" else array
+
+
+def _ideal_seconds(workload: Workload, results: Sequence[Any], machine: Mapping[str, Any]) -> float | None:
+    """The time that the measured peak of the machine allows, of operations or of memory; None where neither bounds."""
+    if workload.flops:
+        return workload.flops / 1e9 / float(machine["multiply_add_gflops"])
+    if not workload.streams:
+        return None
+    read = 4e-9 * sum([math.prod(each.shape) for each in workload.inputs])
+    written = 4e-9 * sum([numpy.size(result) for result in results])
+    return float(read / machine["read_gb_s"] + written / machine["write_gb_s"])
+
+
+def check(workload: str, participant: str, got: Sequence[Any], want: Sequence[Any], tolerance: float) -> float:
+    """The error of results; LazuliteError where they are not correct."""
+    error = float(numpy.max([relative_error(*pair) for pair in zip(got, want, strict=True)]))
     if not error <= tolerance:  # NaN is no small error
         raise LazuliteError(
             "bench", f"{workload}: the result of {participant} is wrong, its error is {error:.1e}",
@@ -116,7 +178,7 @@ def take_turns(seats: Sequence[Seat], effort: Effort) -> dict[str, list[float]]:
     """Seconds a call takes, by participant."""
     times: dict[str, list[float]] = {seat.name: [] for seat in seats}
     begin = time.perf_counter()
-    for turn in range(effort.turns):
+    for turn in range(effort.turns if seats else 0):
         if turn >= effort.fewest and time.perf_counter() - begin > effort.seconds:
             break
         first = turn % len(seats)

@@ -8,14 +8,17 @@ the same inputs.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import Any
 
 from lazulite.base.errors import LazuliteError
-from lazulite.tools.bench.measure import Here
+from lazulite.tools.bench.measure import Here, Prepared
 from lazulite.tools.bench.participants import Participant
-from lazulite.tools.bench.workloads import Workload, workloads
+from lazulite.tools.bench.words import Lacks
+from lazulite.tools.bench.workload import Workload
+from lazulite.tools.bench.workloads import one_addition, workloads
 
 
 class OwnProcess:
@@ -36,30 +39,31 @@ class OwnProcess:
         self._pipe.close()
         self._process.join()
 
-    def prepare(self, workload: Workload) -> float:
-        return self._ask(workload.name)
+    def prepare(self, workload: Workload) -> Prepared:
+        answer = self._ask(workload.name)
+        if isinstance(answer, Lacks):
+            raise answer
+        return answer  # type: ignore[no-any-return]
 
     def seconds(self) -> float:
-        return self._ask(None)
+        return self._ask(None)  # type: ignore[no-any-return]
 
-    def _ask(self, question: str | None) -> float:
+    def _ask(self, question: str | None) -> Any:
         try:
             self._pipe.send(question)
-            answer: Any = self._pipe.recv()
+            return self._pipe.recv()
         except (EOFError, OSError):
             self._process.join()
             code = self._process.exitcode
             raise LazuliteError("bench", f"the process of {self.name} ended with exit code {code}") from None
-        if isinstance(answer, float):
-            return answer
-        message, rule = answer
-        raise LazuliteError("bench", message, rule=rule)
 
 
 def _answer(pipe: Connection, kind: type[Participant], suite: str, threads: int, quick: bool) -> None:
     """The other side: prepares the workload that is named, or times it; ends when nobody listens."""
     known = {workload.name: workload for workload in workloads(suite, quick)}
     seat = Here(kind(threads))
+    with suppress(Lacks):  # what a library does at its very first call is no part of that of a workload
+        seat.prepare(one_addition(1, 1))
     while True:
         try:
             question = pipe.recv()
@@ -67,5 +71,5 @@ def _answer(pipe: Connection, kind: type[Participant], suite: str, threads: int,
             return
         try:
             pipe.send(seat.seconds() if question is None else seat.prepare(known[question]))
-        except LazuliteError as error:
-            pipe.send((error.message, error.rule))
+        except Lacks as missing:
+            pipe.send(Lacks(str(missing)))

@@ -1,8 +1,7 @@
 """Who takes part: Lazulite and the libraries that are installed, each at its defaults.
 
 A `Participant` turns a workload and its inputs into a call without arguments that returns when the
-result is there, and a result into a NumPy array.  Its library is imported when it is made; one that is
-not installed does not take part.
+results are there.  Its library is imported when it is made; one that is not installed does not take part.
 """
 
 from __future__ import annotations
@@ -11,13 +10,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
+from io import BytesIO
 from typing import Any
 
-import numpy
-
+from lazulite.base.settings import Context
 from lazulite.base.terminal import say
+from lazulite.ir.dtype import dtypes
 from lazulite.tensor.tensor import Tensor
-from lazulite.tools.bench.workloads import Formula, Workload
+from lazulite.tools.bench.words import Words
+from lazulite.tools.bench.words_jax import JaxWords
+from lazulite.tools.bench.words_numpy import NumPyWords
+from lazulite.tools.bench.words_tensor import TensorWords
+from lazulite.tools.bench.words_torch import ExportedTorchWords, TorchWords, TracedTorchWords
+from lazulite.tools.bench.workload import Workload, as_list
 
 Call = Callable[[], Any]
 OURS = "lazulite"
@@ -27,7 +32,7 @@ class Participant(ABC):
     """A library; `threads` is how many it may use."""
 
     name: str
-    library: Any
+    words: Words
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
@@ -36,13 +41,13 @@ class Participant(ABC):
     def prepare(self, workload: Workload, inputs: Sequence[Any]) -> Call:
         """The call that is timed; what is done here is not."""
 
-    def fetch(self, result: Any) -> Any:
-        """The result as a NumPy array."""
-        return numpy.asarray(result)
+    def fetch(self, results: Any) -> list[Any]:
+        """The results of a call as NumPy arrays."""
+        return [self.words.array(result) for result in results]
 
-    def formula(self, workload: Workload, usual: Formula) -> Formula:
-        """How this library is asked."""
-        return workload.own.get(self.package(), usual)
+    def tensors(self, workload: Workload, inputs: Sequence[Any]) -> list[Any]:
+        pairs = zip(workload.inputs, inputs, strict=True)
+        return [self.words.tensor(array, each.dtype) for each, array in pairs]
 
     @classmethod
     def package(cls) -> str:
@@ -54,73 +59,116 @@ class Lazulite(Participant):
 
     name = OURS
 
-    def prepare(self, workload: Workload, inputs: Sequence[Any]) -> Call:
-        formula, tensors = self.formula(workload, workload.methods), [Tensor(array).realize() for array in inputs]
-        return lambda: formula(None, *tensors).realize()
+    def __init__(self, threads: int) -> None:
+        super().__init__(threads)
+        self.words = TensorWords(Tensor, dtypes)
 
-    def fetch(self, result: Any) -> Any:
-        return result.numpy()
+    def prepare(self, workload: Workload, inputs: Sequence[Any]) -> Call:
+        tensors = [tensor.realize() for tensor in self.tensors(workload, inputs)]
+
+        def call() -> list[Tensor]:
+            with Context(**workload.settings):
+                results: list[Tensor] = workload.results(self.words, *tensors)
+                results[0].realize(*results[1:])
+            return results
+
+        return call
 
 
 class NumPy(Participant):
     name = "numpy"
-    library = numpy
+
+    def __init__(self, threads: int) -> None:
+        super().__init__(threads)
+        self.words = NumPyWords()
 
     def prepare(self, workload: Workload, inputs: Sequence[Any]) -> Call:
-        formula = self.formula(workload, workload.arrays)
-        return lambda: formula(numpy, *inputs)
+        tensors, formula = self.tensors(workload, inputs), workload.meaning or workload.formula
+        return lambda: as_list(formula(self.words, *tensors))
 
 
 class Torch(Participant):
     """Eager calls that keep nothing for gradients."""
 
     name = "torch"
+    words: TorchWords
+    spelling: type[TorchWords] = TorchWords
 
     def __init__(self, threads: int) -> None:
         super().__init__(threads)
-        self.library = import_module("torch")
-        self.library.set_num_threads(threads)
-        self.library.set_grad_enabled(False)
+        self.words = self.spelling()
+        self.words.torch.set_num_threads(threads)
+        self.words.torch.set_grad_enabled(False)
 
     def prepare(self, workload: Workload, inputs: Sequence[Any]) -> Call:
-        torch, formula = self.library, self.formula(workload, workload.methods)
-        tensors = [torch.from_numpy(array) for array in inputs]
-        return lambda: formula(torch, *tensors)
-
-    def fetch(self, result: Any) -> Any:
-        return result.numpy()
+        tensors = self.tensors(workload, inputs)
+        return lambda: workload.results(self.words, *tensors)
 
 
 class TorchCompiled(Torch):
     """The same, compiled for these shapes."""
 
     name = "torch.compile"
+    spelling = TracedTorchWords
 
     def prepare(self, workload: Workload, inputs: Sequence[Any]) -> Call:
-        torch, formula = self.library, self.formula(workload, workload.methods)
-        tensors = [torch.from_numpy(array) for array in inputs]
-        compiled = torch.compile(lambda *x: formula(torch, *x), dynamic=False)
+        torch, words, tensors = self.words.torch, self.words, self.tensors(workload, inputs)
+        torch.compiler.reset()
+        compiled = torch.compile(lambda *x: workload.results(words, *x), dynamic=False)
         return lambda: compiled(*tensors)
+
+
+class Onnx(Torch):
+    """ONNX Runtime, with a file that torch exports; weights are part of the model."""
+
+    name = "onnxruntime"
+    spelling = ExportedTorchWords
+
+    def __init__(self, threads: int) -> None:
+        super().__init__(threads)
+        import_module("onnx")
+        self.runtime = import_module("onnxruntime")
+
+    def prepare(self, workload: Workload, inputs: Sequence[Any]) -> Call:
+        torch, words, count = self.words.torch, self.words, len(inputs) - workload.weights
+        given, weights = (part := self.tensors(workload, inputs))[:count], part[count:]
+
+        class Module(torch.nn.Module):  # type: ignore[misc,name-defined]
+            def __init__(self) -> None:
+                super().__init__()
+                self.weights = torch.nn.ParameterList([torch.nn.Parameter(weight, False) for weight in weights])
+
+            def forward(self, *x: Any) -> Any:
+                return workload.results(words, *x, *self.weights)
+
+        file, names = BytesIO(), [f"x{number}" for number in range(count)]
+        torch.onnx.export(Module(), tuple(given), file, input_names=names, dynamo=False, verbose=False)
+        options = self.runtime.SessionOptions()
+        options.intra_op_num_threads, options.log_severity_level = self.threads, 3
+        session = self.runtime.InferenceSession(file.getvalue(), options, ["CPUExecutionProvider"])
+        feeds = {name: tensor.numpy() for name, tensor in zip(names, given, strict=True)}
+        return lambda: session.run(None, feeds)
+
+    def fetch(self, results: Any) -> list[Any]:
+        return list(results)
 
 
 class Jax(Participant):
     """Calls of its NumPy, each compiled by itself."""
 
     name = "jax"
+    words: JaxWords
 
     def __init__(self, threads: int) -> None:
         super().__init__(threads)
-        self.library = import_module("jax")
-        self.numpy = import_module("jax.numpy")
+        self.words = JaxWords()
 
     def prepare(self, workload: Workload, inputs: Sequence[Any]) -> Call:
-        function, tensors = self.function(workload), [self.numpy.asarray(array) for array in inputs]
-        return lambda: function(*tensors).block_until_ready()
+        function, tensors = self.function(workload), self.tensors(workload, inputs)
+        return lambda: self.words.jax.block_until_ready(function(*tensors))
 
     def function(self, workload: Workload) -> Callable[..., Any]:
-        own = workload.own.get("jax")
-        formula, library = (workload.arrays, self.numpy) if own is None else (own, self.library)
-        return lambda *x: formula(library, *x)
+        return lambda *x: workload.results(self.words, *x)
 
 
 class JaxCompiled(Jax):
@@ -129,18 +177,49 @@ class JaxCompiled(Jax):
     name = "jax.jit"
 
     def function(self, workload: Workload) -> Callable[..., Any]:
-        return self.library.jit(super().function(workload))  # type: ignore[no-any-return]
+        return self.words.jax.jit(super().function(workload))  # type: ignore[no-any-return]
+
+
+class Tinygrad(Participant):
+    """Captured by its TinyJit."""
+
+    name = "tinygrad"
+
+    def __init__(self, threads: int) -> None:
+        super().__init__(threads)
+        self.library = import_module("tinygrad")
+        self.words = TensorWords(self.library.Tensor, self.library.dtypes)
+
+    def prepare(self, workload: Workload, inputs: Sequence[Any]) -> Call:
+        tensors = [tensor.realize() for tensor in self.tensors(workload, inputs)]
+        device = self.library.Device[self.library.Device.DEFAULT]
+
+        def compute(*x: Any) -> list[Any]:
+            results = workload.results(self.words, *x)
+            results[0].realize(*results[1:])
+            return results
+
+        captured = self.library.TinyJit(compute)
+
+        def call() -> Any:
+            results = captured(*tensors)
+            device.synchronize()
+            return results
+
+        return call
 
 
 EAGER: tuple[type[Participant], ...] = (Lazulite, NumPy, Torch, Jax)
-COMPILED: tuple[type[Participant], ...] = (Lazulite, Torch, TorchCompiled, JaxCompiled)
+COMPILED: tuple[type[Participant], ...] = (Lazulite, Torch, TorchCompiled, JaxCompiled, Onnx, Tinygrad, NumPy)
+_SLOW = (TorchCompiled, Onnx, Tinygrad)
+"""Those that take long to compile, without which a quick look does unless they are asked for."""
 
 
-def participants(suite: str, quick: bool) -> list[type[Participant]]:
-    """Those that are installed; a quick look does without a compiler that takes half a minute."""
+def participants(suite: str, quick: bool, peers: Sequence[str] = ()) -> list[type[Participant]]:
+    """Lazulite and those that are installed; with `peers` only these."""
     found: list[type[Participant]] = []
     for kind in COMPILED if suite == "kernels" else EAGER:
-        if kind is TorchCompiled and quick:
+        if kind.name not in (OURS, *peers) if peers else quick and kind in _SLOW:
             continue
         if find_spec(kind.package()) is None:
             say(f"bench: without {kind.name}: it is not installed")

@@ -1,7 +1,7 @@
-"""The process that measures: `python -m lazulite.tools.bench.worker SUITE FILE [--quick]`.
+"""The process that measures: `python -m lazulite.tools.bench.worker OPTIONS FILE`.
 
-It is started by `lazulite bench` with an environment in which every library has the same number of
-threads.  What it finds goes into the file, as JSON; remarks go to stderr.
+It is started by `lazulite bench`, with its options as JSON and an environment in which every library has the
+same number of threads.  What it finds goes into the file, as JSON; remarks go to stderr.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 
-from lazulite.base.errors import LazuliteError
+from lazulite.base.errors import ArgumentError, LazuliteError
 from lazulite.base.settings import SETTINGS
 from lazulite.base.terminal import say
 from lazulite.runtime.workers import usable_cores
-from lazulite.tools.bench import fresh
+from lazulite.tools.bench import Options, fresh
 from lazulite.tools.bench.machine import machine
 from lazulite.tools.bench.measure import FULL, QUICK, measure
 from lazulite.tools.bench.own_process import OwnProcess
@@ -26,20 +26,26 @@ from lazulite.tools.bench.report import Report
 from lazulite.tools.bench.workloads import workloads
 
 
-def run(suite: str, quick: bool) -> Report:
+def run(options: Options) -> Report:
     """Measure the machine and a suite."""
+    suite, quick = options.suite, options.quick
+    chosen = [] if suite == "compile" else workloads(suite, quick, tuple(options.only))
+    if suite != "compile" and not chosen:
+        known = ", ".join([workload.name for workload in workloads(suite, quick)])
+        raise ArgumentError("bench", f"no workload of {suite} has {' or '.join(options.only)} in its name", hint=known)
     threads = SETTINGS.THREADS or usable_cores()
     bind(threads)
-    report = Report(machine(threads, quick))
+    report = Report(machine(threads, quick) | {"results": "in used memory" if options.reuse else "as allocated"})
     if suite == "compile":
         fresh.first_calls(report, quick)
         return report
     with ExitStack() as stack:
-        seats = [stack.enter_context(OwnProcess(kind, suite, threads, quick)) for kind in participants(suite, quick)]
-        for workload in workloads(suite, quick):
+        kinds = participants(suite, quick, options.peers)
+        seats = [stack.enter_context(OwnProcess(kind, suite, threads, quick)) for kind in kinds]
+        for workload in chosen:
             say(f"bench: {workload.name}")
-            report.rows += measure(workload, seats, QUICK if quick else FULL)
-    if suite == "dispatch":
+            measure(workload, seats, QUICK if quick else FULL, report)
+    if suite == "dispatch" and not options.only:
         fresh.imports(report, quick)
     return report
 
@@ -51,9 +57,9 @@ def bind(threads: int) -> None:
         os.sched_setaffinity(0, allowed[:threads])
 
 
-def main(suite: str, file: str, *options: str) -> None:
+def main(options: str, file: str) -> None:
     try:
-        found = asdict(run(suite, "--quick" in options))
+        found = asdict(run(Options(**json.loads(options))))
     except LazuliteError as error:
         found = {"error": error.message, "rule": error.rule}
     Path(file).write_text(json.dumps(found), encoding="utf-8")

@@ -1,119 +1,134 @@
-"""What is timed, as data: small programs with fixed shapes, spelled for each kind of library.
+"""What is timed, as data: small programs with fixed shapes, spelled once for all libraries.
 
-A `Workload` has inputs, a meaning over NumPy arrays (in float64 it is the reference, in float32 what
-NumPy and jax are asked to do) and a spelling with tensor methods for Lazulite and torch; where a library
-has a name of its own for it, that is what it is asked.  `SUITES` lists the workloads of each suite, at
-full size and at a size that only shows that they work.
+A `Workload` has inputs and a formula in the words of `words`.  `SUITES` lists the workloads of each suite, at
+full size and at a size that only shows that they work; those of whole networks are in `models`.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
-from lazulite.base.settings import Context
+from lazulite.tools.bench import models
+from lazulite.tools.bench.inputs import halves, normal, permuted, places, positive
+from lazulite.tools.bench.words import Words
+from lazulite.tools.bench.workload import Workload, count_text
 
-Formula = Callable[..., Any]
-"""Called with the library and its inputs."""
-Shape = tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Workload:
-    """One program; every participant computes the same from the same inputs."""
-
-    name: str
-    inputs: tuple[Shape, ...]
-    arrays: Formula
-    """The meaning, for a library with the functions of NumPy."""
-    methods: Formula
-    """The same, for a library whose tensors have methods."""
-    own: Mapping[str, Formula] = field(default_factory=dict)
-    """What the library of this name is asked instead."""
-    positive: bool = False
-    """Inputs between 0.5 and 1.5 instead of around 0."""
-    tolerance: float = 1e-5
-    """The largest error that counts as correct, relative to the largest value of the result."""
-    calls: int = 1
-    """How many calls are timed together."""
-    clock: Callable[[], float] = time.perf_counter
-    """Wall time, or the processor time of this process where a call is short work of one thread."""
+# --- products ------------------------------------------------------------------------------------
 
 
-# --- operations ----------------------------------------------------------------------------------
+def matmul(rows: int, inner: int, columns: int) -> Workload:
+    return Workload(
+        f"matmul, {rows} x {inner} x {columns}",
+        (normal(rows, inner), normal(inner, columns)),
+        lambda words, a, b: a @ b,
+        flops=2 * rows * inner * columns,
+    )
+
+
+def matmul_bfloat16(size: int) -> Workload:
+    return Workload(
+        f"matmul bfloat16, {size} x {size} x {size}",
+        (halves(size, size), halves(size, size)),
+        lambda words, a, b: a @ b,
+        tolerance=1e-2,
+    )
+
+
+def matrix_by_vector(rows: int, columns: int) -> Workload:
+    return Workload(
+        f"matmul with a vector, {rows} x {columns}",
+        (normal(rows, columns), normal(columns)),
+        lambda words, a, x: a @ x,
+        streams=True,
+    )
+
+
+def convolution(kernel: int, batch: int, channels: int, side: int) -> Workload:
+    """With padding, as many channels out as in."""
+    return Workload(
+        f"convolution {kernel} x {kernel}, {batch} x {channels} x {side} x {side}",
+        (normal(batch, channels, side, side), normal(channels, channels, kernel, kernel)),
+        lambda words, x, weight: words.conv2d(x, weight, padding=kernel // 2),
+        flops=2 * batch * channels**2 * side**2 * kernel**2,
+    )
+
+
+def attention(heads: int, length: int, size: int, causal: bool) -> Workload:
+    """The scores that are masked out are not counted as work."""
+    return Workload(
+        f"attention{', causal' if causal else ''}, {heads} x {length} x {size}",
+        (normal(heads, length, size),) * 3,
+        lambda words, queries, keys, values: words.attention(queries, keys, values, causal),
+        flops=4 * heads * size * (length * (length + 1) // 2 if causal else length**2),
+    )
+
+
+# --- elements and rows ---------------------------------------------------------------------------
 
 
 def chain(size: int) -> Workload:
     """One pass over three operands with an exponential in it."""
     return Workload(
         f"silu(x) * y + z, {count_text(size)} elements",
-        ((size,),) * 3,
-        arrays=lambda np, x, y, z: x / (1 + np.exp(-x)) * y + z,
-        methods=lambda library, x, y, z: x.silu() * y + z,
-        own={"torch": lambda torch, x, y, z: torch.nn.functional.silu(x) * y + z},
+        (normal(size),) * 3,
+        lambda words, x, y, z: words.silu(x) * y + z,
+        streams=True,
     )
 
 
 def exponential(size: int) -> Workload:
-    return Workload(
-        f"exp, {count_text(size)} elements", ((size,),), arrays=lambda np, x: np.exp(x), methods=lambda _, x: x.exp()
-    )
+    return Workload(f"exp, {count_text(size)} elements", (normal(size),), lambda words, x: words.exp(x), streams=True)
 
 
 def softmax(rows: int, columns: int) -> Workload:
-    def arrays(np: Any, x: Any) -> Any:
-        powers = np.exp(x - x.max(axis=-1, keepdims=True))
-        return powers / powers.sum(axis=-1, keepdims=True)
-
-    return Workload(f"softmax, {rows} x {columns}", ((rows, columns),), arrays, lambda _, x: x.softmax(-1))
+    return Workload(
+        f"softmax, {rows} x {columns}", (normal(rows, columns),), lambda words, x: words.softmax(x), streams=True
+    )
 
 
 def layer_norm(rows: int, columns: int) -> Workload:
-    def arrays(np: Any, x: Any) -> Any:
-        deviation = x - x.mean(axis=-1, keepdims=True)
-        return deviation / np.sqrt((deviation**2).mean(axis=-1, keepdims=True) + 1e-5)
-
     return Workload(
-        f"layer norm, {rows} x {columns}",
-        ((rows, columns),),
-        arrays,
-        methods=lambda _, x: x.layernorm(),
-        own={"torch": lambda torch, x: torch.nn.functional.layer_norm(x, (columns,))},
+        f"layer norm, {rows} x {columns}", (normal(rows, columns),), lambda words, x: words.layer_norm(x), streams=True
     )
 
 
 def total(size: int) -> Workload:
     return Workload(
-        f"sum, {count_text(size)} elements", ((size,),), lambda np, x: x.sum(), lambda _, x: x.sum(), positive=True
+        f"sum, {count_text(size)} elements", (positive(size),), lambda words, x: words.total(x), streams=True
     )
 
 
-def product(size: int) -> Workload:
+# --- places --------------------------------------------------------------------------------------
+
+
+def embedding(vocabulary: int, width: int, length: int) -> Workload:
     return Workload(
-        f"matrix product, {size} x {size}", ((size, size),) * 2, lambda np, a, b: a @ b, lambda _, a, b: a @ b
+        f"embedding, {length} of {vocabulary} x {width}",
+        (normal(vocabulary, width), places(vocabulary, length)),
+        lambda words, table, tokens: words.rows(table, tokens),
     )
 
 
-def convolution(batch: int, channels: int, side: int) -> Workload:
-    """3 x 3 with padding, as many channels out as in; NumPy spells it as one product of windows."""
-
-    def arrays(np: Any, x: Any, weight: Any) -> Any:
-        padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
-        windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))
-        return np.tensordot(windows, weight, axes=((1, 4, 5), (1, 2, 3))).transpose(0, 3, 1, 2)
-
+def gather(rows: int, columns: int) -> Workload:
     return Workload(
-        f"convolution 3 x 3, {batch} x {channels} x {side} x {side}",
-        ((batch, channels, side, side), (channels, channels, 3, 3)),
-        arrays,
-        methods=lambda _, x, weight: x.conv2d(weight, padding=1),
-        own={
-            "torch": lambda torch, x, weight: torch.nn.functional.conv2d(x, weight, padding=1),
-            "jax": lambda jax, x, weight: jax.lax.conv(x, weight, (1, 1), "SAME"),
-        },
+        f"gather, {rows} x {columns}",
+        (normal(rows, columns), places(columns, rows, columns)),
+        lambda words, x, where: words.gather(x, where),
     )
+
+
+def scatter(rows: int, columns: int) -> Workload:
+    return Workload(
+        f"scatter add, {rows} x {columns}",
+        (normal(rows, columns), permuted(rows, columns), normal(rows, columns)),
+        lambda words, x, where, source: words.scatter_add(x, where, source),
+    )
+
+
+def sort(rows: int, columns: int) -> Workload:
+    return Workload(f"sort, {rows} x {columns}", (normal(rows, columns),), lambda words, x: words.sort(x))
 
 
 # --- the cost of a call --------------------------------------------------------------------------
@@ -122,9 +137,8 @@ def convolution(batch: int, channels: int, side: int) -> Workload:
 def one_addition(size: int, calls: int) -> Workload:
     return Workload(
         f"x + y, {size} elements, processor time",
-        ((size,),) * 2,
-        arrays=lambda np, x, y: x + y,
-        methods=lambda _, x, y: x + y,
+        (normal(size),) * 2,
+        lambda words, x, y: x + y,
         calls=calls,
         clock=time.process_time,
     )
@@ -133,43 +147,25 @@ def one_addition(size: int, calls: int) -> Workload:
 def many_additions(count: int, size: int, calls: int) -> Workload:
     """As many kernels: here fusion, which would make them one, is off."""
 
-    def added(_: Any, x: Any) -> Any:
+    def added(words: Words, x: Any) -> Any:
         y = x
         for _number in range(count):
             y = y + x
         return y
 
-    def unfused(library: Any, x: Any) -> Any:
-        with Context(FUSE=0):
-            return added(library, x).realize()
-
     return Workload(
         f"{count} kernels that add {size} elements, processor time",
-        ((size,),),
-        arrays=added,
-        methods=added,
-        own={"lazulite": unfused},
+        (normal(size),),
+        added,
         calls=calls,
         clock=time.process_time,
+        settings={"FUSE": 0},
     )
-
-
-def count_text(count: int) -> str:
-    """A number of elements, short where it is a power of two.
-
-    >>> count_text(1 << 24), count_text(1000)
-    ('16M', '1000')
-    """
-    for bits, unit in ((20, "M"), (10, "K")):
-        if count and count % (1 << bits) == 0:
-            return f"{count >> bits}{unit}"
-    return str(count)
 
 
 # --- suites --------------------------------------------------------------------------------------
 
-Sizes = tuple[int, ...]
-Line = tuple[Callable[..., Workload], Sizes, Sizes]
+Line = tuple[Callable[..., Workload], tuple[Any, ...], tuple[Any, ...]]
 """How a workload is made, its full size, and the size for a quick look (none: left out there)."""
 
 M = 1 << 20
@@ -181,24 +177,48 @@ SUITES: Mapping[str, tuple[Line, ...]] = {
         (softmax, (4096, 1024), (5, 40)),
         (layer_norm, (4096, 1024), (5, 40)),
         (total, (64 * M,), (5000,)),
-        (product, (256,), (20,)),
-        (product, (512,), ()),
-        (product, (1024,), ()),
-        (convolution, (8, 64, 56), (1, 3, 8)),
+        (matmul, (256,) * 3, (20,) * 3),
+        (matmul, (512,) * 3, ()),
+        (matmul, (1024,) * 3, ()),
+        (convolution, (3, 8, 64, 56), (3, 1, 3, 8)),
     ),
     "kernels": (
-        (chain, (M,), (1000,)),
-        (softmax, (1024, 1024), (5, 40)),
-        (layer_norm, (1024, 1024), (5, 40)),
-        (total, (4 * M,), (5000,)),
-        (product, (512,), (20,)),
-        (convolution, (2, 64, 56), (1, 3, 8)),
+        (matmul, (256,) * 3, ()),
+        (matmul, (512,) * 3, ()),
+        (matmul, (1024,) * 3, ()),
+        (matmul, (2048,) * 3, ()),
+        (matmul, (1000, 77, 333), (20, 7, 33)),
+        (matmul, (4096, 64, 64), ()),
+        (matmul_bfloat16, (512,), (32,)),
+        (matmul_bfloat16, (1024,), ()),
+        (matmul_bfloat16, (2048,), ()),
+        (matrix_by_vector, (4096, 4096), (20, 30)),
+        (convolution, (3, 8, 64, 56), (3, 1, 3, 8)),
+        (convolution, (1, 8, 64, 56), (1, 1, 3, 8)),
+        (chain, (16 * M,), (1000,)),
+        (softmax, (4096, 4096), (5, 40)),
+        (layer_norm, (4096, 1024), (5, 40)),
+        (total, (64 * M,), (5000,)),
+        (attention, (8, 1024, 64, False), (2, 16, 8, False)),
+        (attention, (8, 1024, 64, True), (2, 16, 8, True)),
+        (embedding, (50257, 768, 4096), (50, 8, 12)),
+        (gather, (4096, 1024), (4, 10)),
+        (scatter, (4096, 1024), (4, 10)),
+        (sort, (4096, 1024), (4, 10)),
+        (models.training_step, (64, 28, 32), (4, 8, 2)),
+        (models.resnet18, (1, 224, 64), (1, 32, 2)),
+        (models.resnet18, (8, 224, 64), ()),
+        (models.gpt2_prefill, (12, 768, 12, 50257, 128), (2, 16, 2, 40, 6)),
     ),
     "dispatch": ((one_addition, (10, 200), (10, 2)), (many_additions, (10, 10, 50), (3, 10, 2))),
-}
+}  # fmt: skip
 
 
-def workloads(suite: str, quick: bool) -> list[Workload]:
-    """The workloads of a suite."""
-    chosen = [(make, small if quick else full) for make, full, small in SUITES[suite]]
-    return [make(*sizes) for make, sizes in chosen if sizes]
+def workloads(suite: str, quick: bool, only: tuple[str, ...] = ()) -> list[Workload]:
+    """The workloads of a suite; with `only` those whose name contains one of these texts.
+
+    >>> [workload.name for workload in workloads("kernels", True, ("sum", "sort"))]
+    ['sum, 5000 elements', 'sort, 4 x 10']
+    """
+    made = [make(*(small if quick else full)) for make, full, small in SUITES[suite] if small or not quick]
+    return [workload for workload in made if not only or any(text in workload.name for text in only)]
