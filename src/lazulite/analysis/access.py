@@ -7,6 +7,7 @@ answer is a proof; what cannot be shown is answered with the careful side (no co
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from lazulite.ir.bounds import linear
 from lazulite.ir.uop import UOp
@@ -23,10 +24,29 @@ def coefficient(index: UOp, range_: UOp) -> int | None:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """Where an index may point: numbers from `low` to `high` that differ from `base` by multiples of `step`."""
+
+    base: int
+    step: int
+    low: int
+    high: int
+
+    def meets(self, other: Footprint) -> bool:
+        """Whether some number may be in both."""
+        if self.high < other.low or other.high < self.low:
+            return False
+        step = math.gcd(self.step, other.step)
+        return (self.base - other.base) % step == 0 if step else self.base == other.base
+
+
+def footprint(index: UOp) -> Footprint:
+    """The footprint of an index over all its ranges."""
+    form = linear(index)
+    return Footprint(form.constant, math.gcd(*form.terms.values()), *form.bounds)
+
+
 def may_overlap(left: UOp, right: UOp) -> bool:
     """Whether two indices, each with ranges of its own, may name the same element of one memory."""
-    a, b = linear(left), linear(right)
-    if a.bounds[1] < b.bounds[0] or b.bounds[1] < a.bounds[0]:
-        return False
-    common = math.gcd(*a.terms.values(), *b.terms.values())
-    return (a.constant - b.constant) % common == 0 if common else a.constant == b.constant
+    return footprint(left).meets(footprint(right))

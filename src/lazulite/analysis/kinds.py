@@ -15,6 +15,9 @@ from lazulite.ir.uop import UOp
 
 LEAVES = frozenset({ops.PARAM, ops.BUFFER, ops.CONST, ops.SCALAR, ops.IOTA})
 OPAQUE = frozenset({ops.COPY, ops.LAUNCH})
+HERE = "here"
+"""The `arg` of a COPY that stays on its device: the value is computed straight into memory of its own.  Without an
+`arg` a COPY first has its source computed into memory, and then copies that."""
 
 _DEAR: dict[Op, int] = {
     ops.DIV: 4, ops.SQRT: 4, ops.FLOORDIV: 8, ops.MOD: 8, ops.EXP: 8, ops.EXP2: 8, ops.LOG: 10, ops.LOG2: 10,
@@ -23,6 +26,11 @@ _DEAR: dict[Op, int] = {
 
 _GATHER_COST = 4
 """A load from anywhere; what it loads from lies in memory."""
+
+
+def crosses(node: UOp) -> bool:
+    """Whether this is a COPY to another device."""
+    return node.op is ops.COPY and node.arg not in ("", HERE)
 
 
 def is_elementwise(node: UOp) -> bool:

@@ -141,7 +141,7 @@ def _check_contents(buffers: Iterable[UOp]) -> None:
                 "a value is needed that a later write has replaced",
                 rule="A gradient recomputes what was not kept, and needs the values of that time.",
                 hint="take the gradient before the write",
-                about={} if node.origin is None else {"the old value": node},
+                about={"the old value": node, "replaced by": storage.node()},
             )
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from lazulite.analysis.regions import Region
 from lazulite.engine.storage import Storage, is_current
 from lazulite.ir import ops
-from lazulite.ir.uop import UOp, toposort
+from lazulite.ir.uop import UOp, substitute, toposort
 
 _live: dict[weakref.ref[Handle], None] = {}
 """In order of creation, so that what a realize gathers has the same order in every run of a program."""
@@ -107,6 +107,18 @@ def keep_history(buffer: UOp, expression: UOp) -> None:
 def history(buffer: UOp) -> UOp | None:
     """How a stored value was made, if a gradient may ask."""
     return _history.get(buffer) if buffer.op is ops.BUFFER else None
+
+
+def recomputed(values: list[UOp | None]) -> list[UOp | None]:
+    """The values with contents that a later write replaced computed anew, where it is known how they were made."""
+    known = [value for value in values if value is not None]
+    while _history:
+        gone = [n for n in toposort(*known) if n.op is ops.BUFFER and n in _history and not is_current(n)]
+        if not gone:
+            break
+        known = substitute(known, {node: _history[node] for node in gone})
+    found = iter(known)
+    return [None if value is None else next(found) for value in values]
 
 
 def forget_history(nodes: Iterable[UOp]) -> None:

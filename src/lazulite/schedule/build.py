@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lazulite.analysis.cost import estimate
-from lazulite.analysis.kinds import LEAVES
+from lazulite.analysis.kinds import LEAVES, crosses
 from lazulite.base.errors import EffectError, StageError
 from lazulite.ir import ops
 from lazulite.ir.dtype import DType
@@ -21,10 +21,10 @@ from lazulite.schedule.fuse import Fusion, fuse, is_reinterpretation
 from lazulite.schedule.groups import Destination, Group, element_count
 from lazulite.schedule.kernels import Kernel, Memory, build_kernel
 from lazulite.schedule.memory import Lifetime, pack
-from lazulite.schedule.order import order
+from lazulite.schedule.order import Write, order
 from lazulite.schedule.plan import Fresh, Launch, Plan, Temporary
-from lazulite.schedule.prepare import prepare
-from lazulite.schedule.versions import Store, in_place_conflict, reads_contents, stores_of
+from lazulite.schedule.prepare import devices_of, prepare
+from lazulite.schedule.versions import in_place_conflict, stores_of
 
 KeyOf = Callable[[UOp, str], str]
 """Enters a kernel for a device and gives the key under which it will be found compiled."""
@@ -93,22 +93,17 @@ def build(
 ) -> Schedule:
     """Schedule a canonical graph; `positions` numbers its nodes for messages and profiles."""
     graph = _graph(outputs, targets, positions)
-    aside: set[int] = set()
+    aside: set[Write] = set()
     while True:
-        destinations = _destinations(graph, aside)
-        fusion = fuse(destinations, allowed=options.fuse)
+        fusion = fuse(_destinations(graph, aside), allowed=options.fuse)
         kernels = [_kernel(fusion, group, graph) for group in fusion.groups]
-        conflicts = _conflicts(kernels)
-        ordered, stuck = order(fusion, kernels)
-        conflicts |= stuck
-        if not conflicts - aside:
+        ordering = order(fusion, kernels, aside, _conflicts(graph, kernels))
+        _refuse_cycle(graph, ordering.stuck)
+        if not ordering.aside:
             break
-        aside |= conflicts
-    _refuse_cycles(graph, [k for k in kernels if k.group.root.op is ops.LAUNCH], conflicts)
-    if len(ordered) < len(kernels):
-        raise StageError("schedule.order", f"{len(kernels) - len(ordered)} kernels wait for one another")
-    plan = _plan(graph, fusion, ordered, scalars, key_of, options)
-    return Schedule(plan, fusion, ordered, graph.position)
+        aside |= ordering.aside
+    plan = _plan(graph, fusion, ordering.kernels, scalars, key_of, options)
+    return Schedule(plan, fusion, ordering.kernels, graph.position)
 
 
 def _kernel(fusion: Fusion, group: Group, graph: _Graph) -> Kernel:
@@ -117,15 +112,17 @@ def _kernel(fusion: Fusion, group: Group, graph: _Graph) -> Kernel:
     return build_kernel(fusion, group, graph.shape_of)
 
 
-def _refuse_cycles(graph: _Graph, launches: Sequence[Kernel], conflicts: set[int]) -> None:
+def _refuse_cycle(graph: _Graph, stuck: Sequence[Kernel]) -> None:
     """A hand-written kernel writes where it says, not aside: what stands in its way stays there."""
-    for kernel in launches:
-        for memory, _ in kernel.writes:
-            if isinstance(memory, int) and memory in conflicts:
-                raise EffectError(
-                    "call", "a cycle: contents are read that a kernel which has to come first replaces",
-                    about={"the memory": graph.inputs[memory]}, hint="give the kernel memory of its own to write",
-                )  # fmt: skip
+    for kernel in stuck:
+        if kernel.group.root.op is ops.LAUNCH:
+            number = next(memory for memory, _ in kernel.writes if isinstance(memory, int))
+            raise EffectError(
+                "call", "a cycle: contents are read that a kernel which has to come first replaces",
+                about={"the memory": graph.inputs[number]}, hint="give the kernel memory of its own to write",
+            )  # fmt: skip
+    if stuck:
+        raise StageError("schedule.order", f"{len(stuck)} kernels wait for one another")
 
 
 def _graph(outputs: Sequence[UOp], targets: Sequence[UOp | None], positions: Mapping[UOp, int]) -> _Graph:
@@ -134,28 +131,32 @@ def _graph(outputs: Sequence[UOp], targets: Sequence[UOp | None], positions: Map
     return _Graph([params[slot] for slot in range(len(params))], list(outputs), list(targets), positions, {})
 
 
-def _destinations(graph: _Graph, aside: set[int]) -> dict[UOp, list[Destination]]:
+def _destinations(graph: _Graph, aside: set[Write]) -> dict[UOp, list[Destination]]:
     """The prepared values to store, with where they go."""
-    stores: list[tuple[Store, UOp | None]] = []
+    stores = []
     for number, (output, target) in enumerate(zip(graph.outputs, graph.targets, strict=True)):
         if output is not target:
-            stores += [(store, target) for store in stores_of(output, target, graph.destination(number))]
-    prepared, graph.origins = prepare([store.value for store, _ in stores])
+            stores += stores_of(output, target, graph.destination(number))
+    prepared, graph.origins = prepare([store.value for store in stores])
     destinations: dict[UOp, list[Destination]] = {}
-    for (store, target), value in zip(stores, prepared, strict=True):
-        late = store.late and target is not None and reads_contents(value, target)
-        if not store.destination.region:
-            value = _without_reshapes(value)
-        number = store.destination.number
-        moved = late or number in aside
-        if value.op in LEAVES or is_reinterpretation(value) or (moved and value.op is not ops.LAUNCH):
-            value = UOp(ops.COPY, value.dtype, (value,), "")
-        if value.op is ops.COPY and value.arg and (store.destination.region or value in destinations):
-            value = UOp(ops.COPY, value.dtype, (value,), "")  # a copy between devices fills one whole memory
-        while any(d.number == number for d in destinations.get(value, ())):  # one kernel has no order of writes
-            value = UOp(ops.COPY, value.dtype, (value,), "")
-        destinations.setdefault(value, []).append(store.destination)
+    for store, value in zip(stores, prepared, strict=True):
+        place = store.destination
+        value = value if place.region else _without_reshapes(value)
+        if value.op in LEAVES or is_reinterpretation(value):
+            value = _copied(value)
+        if (place.number, place.sequence) in aside and value.op is not ops.LAUNCH:
+            value = _copied(value)
+        if crosses(value) and (place.region or value in destinations):
+            value = _copied(value)  # a copy between devices fills one whole memory
+        while any(d.number == place.number for d in destinations.get(value, ())):  # one kernel has no order of writes
+            value = _copied(value)
+        destinations.setdefault(value, []).append(place)
     return destinations
+
+
+def _copied(value: UOp) -> UOp:
+    """What is copied from the memory in which the value lies first."""
+    return UOp(ops.COPY, value.dtype, (value,), "")
 
 
 def _without_reshapes(value: UOp) -> UOp:
@@ -165,15 +166,16 @@ def _without_reshapes(value: UOp) -> UOp:
     return value
 
 
-def _conflicts(kernels: Sequence[Kernel]) -> set[int]:
-    """The destinations whose kernel reads them in a way that its own writes would disturb."""
-    found: set[int] = set()
+def _conflicts(graph: _Graph, kernels: Sequence[Kernel]) -> set[Write]:
+    """The writes whose kernel reads the memory in a way that the write would disturb."""
+    found: set[Write] = set()
     for kernel in kernels:
-        for memory, _ in kernel.writes:
+        for memory, sequence in kernel.writes:
             if isinstance(memory, int) and memory in kernel.reads:
                 slots = [s for s, a in enumerate(kernel.arguments) if a.memory == memory]
                 if in_place_conflict(kernel.sink, slots):
-                    found.add(memory)
+                    found.add((memory, sequence))
+                    _refuse_cycle(graph, [kernel] if kernel.group.root.op is ops.LAUNCH else [])
     return found
 
 
@@ -183,7 +185,7 @@ def _conflicts(kernels: Sequence[Kernel]) -> set[int]:
 def _plan(
     graph: _Graph, fusion: Fusion, kernels: Sequence[Kernel], scalars: Sequence[DType], key_of: KeyOf, options: Options
 ) -> Plan:
-    devices = _devices(fusion)
+    devices = devices_of(toposort(*fusion.writer))
     fresh = [
         Fresh(o.dtype.name, o.shape, devices.get(o, "")) for o, t in zip(graph.outputs, graph.targets, strict=True)
         if t is None
@@ -198,19 +200,6 @@ def _plan(
         tuple([dtype.name for dtype in scalars]),
         tuple(launches),
     )
-
-
-def _devices(fusion: Fusion) -> dict[UOp, str]:
-    """The device of each node; "" where only constants are below."""
-    devices: dict[UOp, str] = {}
-    for node in toposort(*fusion.writer):
-        if node.op is ops.PARAM:
-            devices[node] = node.arg[2]
-        elif node.op is ops.COPY and node.arg:
-            devices[node] = node.arg
-        else:
-            devices[node] = next((devices[s] for s in node.src if devices[s]), "")
-    return devices
 
 
 def _temporaries(
@@ -245,7 +234,7 @@ def _launch(
 
     reads = tuple(sorted(buffer(m) for m in kernel.reads))
     writes = tuple(sorted({buffer(m) for m, _ in kernel.writes}))
-    crossing = root.op is ops.COPY and bool(root.arg and reads) and root.arg != devices[root.src[0]]
+    crossing = crosses(root) and bool(reads)
     key = "" if crossing else key_of(kernel.sink, device)
     arguments, work = kernel.arguments, estimate(kernel.sink)
     return Launch(

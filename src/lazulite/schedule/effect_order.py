@@ -10,16 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 
-from lazulite.analysis.access import may_overlap
 from lazulite.analysis.kinds import is_elementwise
-from lazulite.analysis.regions import Region, apply_region
+from lazulite.analysis.regions import Region, may_share
 from lazulite.base.errors import EffectError
-from lazulite.ir import ops
-from lazulite.ir.dtype import dtypes
-from lazulite.ir.uop import UOp, index
-from lazulite.schedule.kernels import place_in_region
+from lazulite.ir.uop import UOp
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,19 +168,4 @@ def _has_cycle(later: Sequence[set[int]]) -> bool:
 
 def overlap(left: View, right: View) -> bool:
     """Whether two views of one storage may share an element."""
-    if not left.region or not right.region or left.region == right.region:
-        return True
-    shape = left.buffer.shape
-    pairs = zip(_positions(shape, left.region), _positions(shape, right.region), strict=True)
-    return all(may_overlap(a, b) for a, b in pairs)
-
-
-@lru_cache(maxsize=1024)
-def _positions(shape: tuple[int, ...], region: Region) -> tuple[UOp, ...]:
-    """Where the elements of a view lie on each axis of its storage, as expressions over a range an axis."""
-    view = apply_region(UOp(ops.PARAM, dtypes.bool, (), (0, shape, "")), region)
-    ranges = [
-        index(0) if extent == 1 else UOp(ops.RANGE, dtypes.index, (index(extent),), ((axis,), "loop"))
-        for axis, extent in enumerate(view.shape)
-    ]
-    return place_in_region(shape, region, tuple(ranges))[0]
+    return may_share(left.buffer.shape, left.region, right.region)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from lazulite.analysis.kinds import CHEAP, FEW_ROWS, LEAVES, LONG, OPAQUE, Facts, gather_facts, is_elementwise
+from lazulite.analysis.kinds import CHEAP, FEW_ROWS, HERE, LEAVES, LONG, OPAQUE, Facts, gather_facts, is_elementwise
 from lazulite.base.errors import EffectError
 from lazulite.ir import ops
 from lazulite.ir.uop import UOp, toposort
@@ -110,7 +110,7 @@ def _store(state: _State, node: UOp, wanted: dict[Group, dict[Place, None]]) -> 
             group.reads[node] = None
     if node.op is ops.LAUNCH:
         _launch(state, host, node)
-    elif node.op in OPAQUE:
+    elif node.op is ops.COPY and node.arg != HERE:
         host.reads[node.src[0]] = None
         state.force(node.src[0], [host], "it is copied as a whole")
     elif is_reinterpretation(node):
@@ -167,7 +167,7 @@ def _read_anywhere(state: _State, group: Group, node: UOp) -> None:
 def _reason_to_store(state: _State, node: UOp, wanted: Mapping[Group, Mapping[Place, None]]) -> str | None:
     """Why a value must or had better be stored; None to compute it where it is wanted."""
     if node.op in OPAQUE:
-        return "produced outside kernels"
+        return "a copy was asked for" if node.arg == HERE else "produced outside kernels"
     if node in state.forced:
         return state.forced[node]
     if node.op in ops.MOVEMENT:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from lazulite.analysis.index_map import both, flat, origin, through
 from lazulite.analysis.kinds import is_elementwise
-from lazulite.analysis.regions import apply_region
+from lazulite.analysis.regions import place_in_region
 from lazulite.ir import ops
 from lazulite.ir.bounds import Linear, linear
 from lazulite.ir.dtype import DType, dtypes
@@ -205,16 +205,3 @@ def _vanishes(value: UOp, gates: set[UOp]) -> bool:
         else:
             return False
     return True
-
-
-def place_in_region(
-    shape: Sequence[int], region: Sequence[tuple[str, object]], index: tuple[UOp, ...]
-) -> tuple[tuple[UOp, ...], UOp | None]:
-    """Where the element of a view lies in the memory that the region's movements start from."""
-    base = UOp(ops.PARAM, dtypes.bool, (), (0, tuple(shape), ""))
-    node, gate = apply_region(base, tuple(region)), None
-    while node is not base:
-        index, inner = through(node, index)
-        gate = both(gate, inner)
-        node = node.src[0]
-    return index, gate

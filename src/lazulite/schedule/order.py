@@ -1,73 +1,152 @@
-"""The order of kernels: values before their readers, readers of old contents before the write.
+"""The order of kernels: values before their readers, readers of old contents before what replaces them.
 
-Takes kernels and gives them in an order that meets every edge, or the destinations whose write
-cannot be placed: those are then computed aside and copied in at the end.
+Takes kernels and gives them in an order that meets every edge.  Where there is none, it names the writes
+to move aside (`Ordering.aside`): what they store is then computed into memory of its own first, and copied to
+its place later.  Of each cycle those that are copied most cheaply are named, and no more than it takes.
+Edges for contents that a write replaces are drawn only where the elements may be the same.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations, pairwise
 
+from lazulite.analysis.access import Footprint, footprint
 from lazulite.ir import ops
-from lazulite.ir.uop import UOp
+from lazulite.ir.dtype import DType
+from lazulite.ir.ops import Op
+from lazulite.ir.uop import UOp, toposort
 from lazulite.schedule.fuse import Fusion, is_reinterpretation
-from lazulite.schedule.groups import Destination
+from lazulite.schedule.groups import Destination, element_count
 from lazulite.schedule.kernels import Kernel
 
+Write = tuple[int, int]
+"""A destination's number, and the place of the write among those of its memory."""
+End = tuple[int, Write | None]
+"""Where an edge begins or ends: the work of a kernel (by its position), or one of its writes."""
 
-def order(fusion: Fusion, kernels: Sequence[Kernel]) -> tuple[list[Kernel], set[int]]:
-    """The kernels in order, and the numbers of the destinations that stand in a cycle (then no order)."""
+_Elements = tuple[DType, Footprint]
+"""Which elements of memory an access may name, and of which type it takes them to be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ordering:
+    """The kernels in order; or, where there is none, what stands in the way."""
+
+    kernels: list[Kernel]
+    aside: set[Write] = field(default_factory=set)
+    """Writes to move aside."""
+    stuck: list[Kernel] = field(default_factory=list)
+    """Kernels that wait for one another whatever is moved."""
+
+
+def order(fusion: Fusion, kernels: Sequence[Kernel], aside: set[Write], conflicts: set[Write]) -> Ordering:
+    """Order the kernels; `aside` are the writes that are copies already, `conflicts` those that will be."""
     edges = _edges(fusion, kernels)
-    waiting = [0] * len(kernels)
-    for successors in edges:
-        for successor in successors:
-            waiting[successor] += 1
-    # Later groups lie nearer the leaves: taking the largest number first keeps producers early.
-    ready = [-k for k, count in enumerate(waiting) if not count]
-    heapq.heapify(ready)
-    result: list[Kernel] = []
-    while ready:
-        current = -heapq.heappop(ready)
-        result.append(kernels[current])
-        for successor in edges[current]:
-            waiting[successor] -= 1
-            if not waiting[successor]:
-                heapq.heappush(ready, -successor)
-    stuck = {
-        memory
-        for k, kernel in enumerate(kernels)
-        if waiting[k]
-        for memory, _ in kernel.writes
-        if isinstance(memory, int)
-    }
-    return result, stuck if len(result) < len(kernels) else set()
+    found = [] if conflicts else _sorted(len(kernels), edges)
+    if len(found) == len(kernels):
+        return Ordering([kernels[position] for position in found])
+    loose = set(conflicts)
+    while cycles := _cycles(_successors(edges, loose)):
+        for cycle in cycles:
+            positions = {end[0] for end in cycle}
+            movable = [(size, w) for p in positions for w, size in _sizes(fusion, kernels[p]) if w not in aside | loose]
+            if not movable:
+                return Ordering([], loose, [kernels[p] for p in sorted(positions)])
+            loose.add(min(movable)[1])
+    return Ordering([], loose)
 
 
-def _edges(fusion: Fusion, kernels: Sequence[Kernel]) -> list[set[int]]:
-    """For each kernel, those that must come after it."""
+def _sizes(fusion: Fusion, kernel: Kernel) -> list[tuple[Write, int]]:
+    """The writes of a kernel that could be copies, with their bytes; a hand-written kernel has none."""
+    if kernel.group.root.op is ops.LAUNCH:
+        return []
+    return [
+        ((d.number, d.sequence), element_count(value.shape) * value.dtype.itemsize)
+        for value in kernel.group.stored
+        for d in fusion.destinations.get(value, ())
+    ]
+
+
+# --- edges ---------------------------------------------------------------------------------------
+
+
+def _edges(fusion: Fusion, kernels: Sequence[Kernel]) -> list[tuple[End, End]]:
+    """What must come before what."""
     number = {kernel.group: position for position, kernel in enumerate(kernels)}
-    edges: list[set[int]] = [set() for _ in kernels]
-    old_readers: dict[tuple[int, int], set[int]] = {}
-    """By memory and how many of its writes come before the contents that are read."""
+    edges: dict[tuple[End, End], None] = {}
+    old_readers: dict[int, dict[tuple[int, int], None]] = {}
+    """By memory: who reads it, and how many of its writes come before the contents that are read."""
     for position, kernel in enumerate(kernels):
         for node in kernel.group.reads:
             source = _source(node)
             writer = fusion.writer.get(source)
             if writer is not None and writer is not kernel.group:
-                edges[number[writer]].add(position)
-                for destination in _home(fusion, source):
-                    old_readers.setdefault((destination.number, destination.sequence + 1), set()).add(position)
+                edges[(number[writer], None), (position, None)] = None
+                for home in _home(fusion, source):
+                    old_readers.setdefault(home.number, {})[position, home.sequence + 1] = None
             elif source.op is ops.PARAM:
-                old_readers.setdefault((int(source.arg[0]), 0), set()).add(position)
-    for memory, writers in _writers(kernels).items():
-        for earlier, later in pairwise(writers):
-            edges[earlier].add(later)
-        for sequence, writer_position in enumerate(writers):
-            for reader in old_readers.get((memory, sequence), set()) - {writer_position}:
-                edges[reader].add(writer_position)
-    return edges
+                old_readers.setdefault(int(source.arg[0]), {})[position, 0] = None
+    for memory, writers in _writers(fusion, kernels).items():
+        edges |= dict.fromkeys(_edges_of_memory(memory, writers, list(old_readers.get(memory, {})), kernels))
+    return list(edges)
+
+
+@dataclass(frozen=True, slots=True)
+class _Writer:
+    """A write of some memory: its place among those of the memory, its kernel, and where it writes."""
+
+    sequence: int
+    position: int
+    footprints: list[_Elements] | None
+    """None where it is everywhere."""
+
+    def meets(self, accesses: list[_Elements] | None) -> bool:
+        """Whether something at these places may meet an element that this writes."""
+        if self.footprints is None or accesses is None:
+            return True
+        return any(a is not b or one.meets(two) for a, one in self.footprints for b, two in accesses)
+
+
+def _edges_of_memory(
+    memory: int, writers: Sequence[_Writer], readers: Sequence[tuple[int, int]], kernels: Sequence[Kernel]
+) -> Iterator[tuple[End, End]]:
+    """The order in which memory is written, and who reads what was there first (with how many writes before)."""
+
+    def end(writer: _Writer) -> End:
+        return writer.position, (memory, writer.sequence)
+
+    if not readers:
+        yield from ((end(earlier), end(later)) for earlier, later in pairwise(writers))
+        return
+    for earlier, later in combinations(writers, 2):
+        if earlier.meets(later.footprints):
+            yield end(earlier), end(later)
+    for reader, since in readers:
+        loads = _elements(kernels[reader], memory, ops.LOAD)
+        for writer in writers:
+            if writer.sequence >= since and writer.position != reader and writer.meets(loads):
+                yield (reader, None), end(writer)
+
+
+def _writers(fusion: Fusion, kernels: Sequence[Kernel]) -> dict[int, list[_Writer]]:
+    """The writes of each destination, in program order."""
+    writers: dict[int, list[_Writer]] = {}
+    for position, kernel in enumerate(kernels):
+        for value in kernel.group.stored:
+            for place in fusion.destinations.get(value, ()):
+                where = _elements(kernel, place.number, ops.STORE) if place.region else None
+                writers.setdefault(place.number, []).append(_Writer(place.sequence, position, where))
+    return {memory: sorted(found, key=lambda w: w.sequence) for memory, found in writers.items()}
+
+
+def _elements(kernel: Kernel, memory: int, op: Op) -> list[_Elements]:
+    """Where a kernel loads from some memory, or stores to it."""
+    nodes = kernel.sink.src if op is ops.STORE else toposort(kernel.sink)
+    accesses = [n for n in nodes if n.op is op and kernel.arguments[n.src[0].arg[0]].memory == memory]
+    return [(access.src[0].dtype, footprint(access.src[1])) for access in accesses]
 
 
 def _home(fusion: Fusion, node: UOp) -> Sequence[Destination]:
@@ -75,18 +154,85 @@ def _home(fusion: Fusion, node: UOp) -> Sequence[Destination]:
     return [d for d in fusion.destinations.get(node, ()) if not d.region][:1]
 
 
-def _writers(kernels: Sequence[Kernel]) -> dict[int, list[int]]:
-    """For each destination the kernels that write it, in program order."""
-    writers: dict[int, list[tuple[int, int]]] = {}
-    for position, kernel in enumerate(kernels):
-        for memory, sequence in kernel.writes:
-            if isinstance(memory, int):
-                writers.setdefault(memory, []).append((sequence, position))
-    return {memory: [position for _, position in sorted(found)] for memory, found in writers.items()}
-
-
 def _source(node: UOp) -> UOp:
     """What a read node lies in."""
     while is_reinterpretation(node):
         node = node.src[0]
     return node
+
+
+# --- orders and cycles -----------------------------------------------------------------------------
+
+
+def _sorted(count: int, edges: Sequence[tuple[End, End]]) -> list[int]:
+    """The positions of the kernels in order, without those that wait for a cycle.
+
+    Later groups lie nearer the leaves: taking the largest position first keeps producers early.
+    """
+    waiting = [0] * count
+    after: list[set[int]] = [set() for _ in range(count)]
+    for (earlier, _), (later, _) in edges:
+        if later not in after[earlier]:
+            after[earlier].add(later)
+            waiting[later] += 1
+    ready = [-position for position, needed in enumerate(waiting) if not needed]
+    heapq.heapify(ready)
+    result: list[int] = []
+    while ready:
+        current = -heapq.heappop(ready)
+        result.append(current)
+        for later in after[current]:
+            waiting[later] -= 1
+            if not waiting[later]:
+                heapq.heappush(ready, -later)
+    return result
+
+
+def _successors(edges: Iterable[tuple[End, End]], loose: set[Write]) -> dict[End, set[End]]:
+    """The graph in which a write goes with the work of its kernel, a loose one comes some time after it."""
+    found: dict[End, set[End]] = {}
+    for edge in edges:
+        earlier, later = [end if end[1] in loose else (end[0], None) for end in edge]
+        for end in (earlier, later):
+            after = found.setdefault(end, set())
+            if end[1] is not None:
+                found.setdefault((end[0], None), set()).add(end)
+            elif end is earlier and earlier != later:
+                after.add(later)
+        if earlier[1] is not None:
+            found[earlier].add(later)
+    return found
+
+
+def _cycles(after: Mapping[End, set[End]]) -> list[list[End]]:
+    """The strongly connected components of more than one node."""
+    before: dict[End, set[End]] = {end: set() for end in after}
+    for end, successors in after.items():
+        for successor in successors:
+            before[successor].add(end)
+    finished: list[End] = []
+    seen: set[End] = set()
+    for end in after:
+        finished += _explored(end, after, seen)
+    seen = set()
+    components = [_explored(end, before, seen) for end in reversed(finished)]
+    return [component for component in components if len(component) > 1]
+
+
+def _explored(start: End, after: Mapping[End, set[End]], seen: set[End]) -> list[End]:
+    """What can be reached and was not seen yet, each node after all that it reaches."""
+    if start in seen:
+        return []
+    seen.add(start)
+    found: list[End] = []
+    stack = [(start, iter(after[start]))]
+    while stack:
+        end, successors = stack[-1]
+        fresh = next((s for s in successors if s not in seen), None)
+        if fresh is None:
+            found.append(end)
+            stack.pop()
+        else:
+            seen.add(fresh)
+            stack.append((fresh, iter(after[fresh])))
+    return found

@@ -1,23 +1,27 @@
 """Simplify a `TENSOR` graph before fusion.
 
 Takes canonical outputs and gives equal ones without DETACH, without reductions over nothing, and
-with every WRITE that is read as a value written as a choice between old and new.  A value that is
+with every WRITE that is read as a value written as a choice between old and new; a view of it that shows only
+the new, or only the old, is a view of that.  A value that is
 the same everywhere (a constant behind any movement but PAD) is computed once, at rank 0.  No value
 changes: elementwise nodes are rebuilt through the laws of `simplify`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
-from lazulite.analysis.kinds import FEW_ROWS, LEAVES, LONG
-from lazulite.analysis.regions import apply_region, invert
+from lazulite.analysis.kinds import FEW_ROWS, HERE, LEAVES, LONG, crosses
+from lazulite.analysis.regions import Region, apply_region, invert, may_share
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.uop import UOp, toposort
 from lazulite.schedule.groups import element_count
 from lazulite.simplify.normal import normal
+
+MAX_WRITES = 1024
+"""How many writes a view is looked at through."""
 
 
 def prepare(outputs: Sequence[UOp]) -> tuple[list[UOp], dict[UOp, UOp]]:
@@ -27,10 +31,30 @@ def prepare(outputs: Sequence[UOp]) -> tuple[list[UOp], dict[UOp, UOp]]:
     """
     done: dict[UOp, UOp] = {}
     origins: dict[UOp, UOp] = {}
-    for node in toposort(*outputs):
-        done[node] = _rebuild(node, tuple([done[source] for source in node.src]))
+    nodes = toposort(*outputs)
+    devices = devices_of(nodes) if any(crosses(node) for node in nodes) else {}
+    for node in nodes:
+        src = tuple([done[source] for source in node.src])
+        if crosses(node) and node.arg == devices[node.src[0]]:
+            done[node] = UOp(node.op, node.dtype, src, HERE)
+        else:
+            seen = _seen(node, done)
+            done[node] = _rebuild(node, src) if seen is None else seen
         origins.setdefault(done[node], node)
     return [done[output] for output in outputs], origins
+
+
+def devices_of(nodes: Sequence[UOp]) -> dict[UOp, str]:
+    """The device of each node of a topological order; "" where only constants are below."""
+    devices: dict[UOp, str] = {}
+    for node in nodes:
+        if node.op is ops.PARAM:
+            devices[node] = node.arg[2]
+        elif crosses(node):
+            devices[node] = node.arg
+        else:
+            devices[node] = next((devices[s] for s in node.src if devices[s]), "")
+    return devices
 
 
 def uniform(node: UOp) -> UOp | None:
@@ -170,5 +194,28 @@ def _written(node: UOp, previous: UOp, value: UOp) -> UOp:
     return UOp.apply(ops.WHERE, inside, place(spread(value, shape)), previous)
 
 
-def _view_shape(previous: UOp, region: tuple[tuple[str, object], ...]) -> tuple[int, ...]:
+def _seen(node: UOp, done: Mapping[UOp, UOp]) -> UOp | None:
+    """A view of something written in parts, where it shows just one of them, or none."""
+    steps: list[UOp] = []
+    while node.op in ops.MOVEMENT and node.op is not ops.EXPAND:
+        steps.append(node)
+        node = node.src[0]
+    if not steps or node.op is not ops.WRITE or 0 in steps[0].shape:
+        return None
+    first, region = node, tuple([(step.op.name, step.arg) for step in reversed(steps)])
+    for _ in range(MAX_WRITES):
+        if node.op is not ops.WRITE or may_share(node.shape, node.arg, region):
+            break
+        node = node.src[0]
+    if node.op is ops.WRITE and node.arg == region:
+        return spread(done[node.src[1]], steps[0].shape)
+    if node is first:
+        return None
+    seen = done[node]
+    for step in reversed(steps):
+        seen = _moved(step, seen)
+    return seen
+
+
+def _view_shape(previous: UOp, region: Region) -> tuple[int, ...]:
     return apply_region(previous, region).shape

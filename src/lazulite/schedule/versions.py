@@ -24,9 +24,6 @@ class Store:
 
     value: UOp
     destination: Destination
-    late: bool = False
-    """Whether the value must be finished before the first write of its target: it reads the old contents,
-    and an earlier store of the same target comes first."""
 
 
 def stores_of(value: UOp, target: UOp | None, number: int) -> list[Store]:
@@ -48,7 +45,7 @@ def stores_of(value: UOp, target: UOp | None, number: int) -> list[Store]:
     stores = [
         Store(value, Destination(number, (), position))
         if target is None or not region
-        else Store(_spread_to_region(target, region, value), Destination(number, region, position), position > 0)
+        else Store(_spread_to_region(target, region, value), Destination(number, region, position))
         for position, (region, value) in enumerate(writes)
     ]
     return [store for store in stores if 0 not in store.value.shape]
@@ -70,11 +67,6 @@ def _spread_to_region(target: UOp, region: Region, value: UOp) -> UOp:
         return value
     shape = apply_region(target, region).shape
     return value if not shape else UOp(ops.EXPAND, value.dtype, (value,), shape)
-
-
-def reads_contents(value: UOp, target: UOp) -> bool:
-    """Whether a value depends on the old contents of a target."""
-    return target in toposort(value)
 
 
 def in_place_conflict(sink: UOp, slots: Sequence[int]) -> bool:

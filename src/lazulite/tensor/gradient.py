@@ -8,7 +8,7 @@ from typing import Any, Self
 from lazulite.autograd.backward import gradient
 from lazulite.base.errors import GradientError, ShapeError
 from lazulite.engine.effects import differentiable, with_calls
-from lazulite.engine.handles import Handle, forget_history, history, live_handles, stored
+from lazulite.engine.handles import Handle, forget_history, history, live_handles, recomputed, stored
 from lazulite.ir import ops
 from lazulite.ir.uop import UOp
 from lazulite.tensor.base import Base, expanded
@@ -97,7 +97,7 @@ def _gradients(tensor: GradientMethods, function: str, targets: list[UOp], upstr
         )  # fmt: skip
     weights = None if upstream is None else expanded(upstream.uop.cast(tensor.dtype), tensor.shape)
     value, launches = differentiable(tensor.uop)
-    return with_calls(gradient(value, targets, weights, history), launches)
+    return with_calls(recomputed(gradient(value, targets, weights, history)), launches)
 
 
 def _broadcasts(source: Sequence[int], target: Sequence[int]) -> bool:

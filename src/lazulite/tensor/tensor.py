@@ -184,8 +184,8 @@ class Tensor(
     def assign(self, x: Any) -> Self:
         """Replace the contents; the tensor keeps its memory.  A view writes its place in its base.
 
-        `x` broadcasts to this shape and must have this dtype (Python numbers take it).  Tensors that
-        were derived before keep the old values.  Returns this tensor.
+        `x` broadcasts to this shape and must have this dtype (Python numbers and lists of them take it).
+        Tensors that were derived before keep the old values.  Returns this tensor.
 
         >>> t = Tensor([1, 2, 3])
         >>> before = t + 0
@@ -193,6 +193,9 @@ class Tensor(
         ([7, 8], [1, 7, 8], [1, 2, 3])
         """
         other = self._tensor("assign", x)
+        weak = not isinstance(x, Tensor) and not hasattr(x, "dtype") and other.dtype.is_float <= self.dtype.is_float
+        if weak and other.dtype is not self.dtype:
+            other = type(self)(x, device=self.device, dtype=self.dtype)
         if other.dtype is not self.dtype:
             raise DTypeError(
                 "assign", f"the dtype stays {self.dtype.name}, got {other.dtype.name}",

@@ -10,6 +10,7 @@ import pytest
 from lazulite import Context, StageError, Tensor
 from lazulite.engine import compile as compiled
 from lazulite.schedule import build
+from lazulite.schedule.order import Ordering
 
 
 @pytest.fixture(autouse=True)
@@ -57,6 +58,6 @@ def test_one_copy_between_devices_fills_several_memories() -> None:
 
 def test_kernels_that_wait_for_one_another_are_a_fault_of_the_compiler(monkeypatch: Any) -> None:
     monkeypatch.setattr(compiled, "_loaded", {})
-    monkeypatch.setattr(build, "order", lambda fusion, kernels: ([], set()))
+    monkeypatch.setattr(build, "order", lambda fusion, kernels, *rest: Ordering([], stuck=list(kernels)))
     with pytest.raises(StageError, match="wait for one another"):
         (Tensor([1, 2]) + 5).realize()
