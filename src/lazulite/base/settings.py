@@ -80,7 +80,7 @@ def switches(name: str) -> Kind[str]:
 class Setting(Generic[T]):
     """One declared setting; as an attribute of `SETTINGS` it reads as its current value."""
 
-    __slots__ = ("default", "help", "keyed", "kind", "name", "notyet", "unprefixed")
+    __slots__ = ("default", "help", "keyed", "kind", "name", "notyet", "selects", "unprefixed")
     name: str
 
     def __init__(
@@ -90,13 +90,15 @@ class Setting(Generic[T]):
         help: str,
         *,
         keyed: bool = False,
+        selects: bool = False,
         unprefixed: bool = False,
         notyet: bool = False,
     ) -> None:
         self.kind, self.default, self.help = kind, default, help
-        self.keyed, self.unprefixed, self.notyet = keyed, unprefixed, notyet
-        """`keyed`: the value decides what is compiled, and so is part of every plan's key.  `notyet`: nothing
-        heeds it so far, so it takes only its default instead of being ignored."""
+        self.keyed, self.selects, self.unprefixed, self.notyet = keyed, keyed or selects, unprefixed, notyet
+        """`keyed`: the value decides what is compiled, and so is part of every plan's key.  `selects`: within this
+        process another value may need another program.  `notyet`: nothing heeds it so far, so it takes only its
+        default instead of being ignored."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -144,7 +146,7 @@ class Settings:
                     "3 its schedule, 4 its text, 5 every stage.", unprefixed=True)
     BEAM = Setting(whole(0), 0, "How many candidate schedules a search keeps for each kernel; 0 does not search.",
                    keyed=True, unprefixed=True, notyet=True)
-    THREADS = Setting(whole(0), 0, "Threads that compute on the CPU; 0 is one for each physical core.")
+    THREADS = Setting(whole(0), 0, "Threads that compute on the CPU; 0 is one for each physical core.", selects=True)
     CACHE = Setting(flag(), 1, "Keep plans and compiled programs on disk.")
     CACHE_DIR = Setting(text("a directory"), "", "Where they are kept; by default `lazulite` in the user's cache "
                         "directory.")
@@ -152,8 +154,8 @@ class Settings:
     OPT = Setting(flag(), 1, "Give kernels schedule steps; 0 leaves plain loops.", keyed=True)
     PLAN_MEMORY = Setting(flag(), 1, "Let intermediate values share memory.", keyed=True)
     VERIFY = Setting(flag(), 0, "Check the program between all stages.")
-    SHOW = Setting(text("the name of a stage"), "", "Print the program before and after this stage.")
-    STOP = Setting(text("the name of a stage"), "", "End the compilation after this stage.")
+    SHOW = Setting(text("the name of a stage"), "", "Print the program before and after this stage.", selects=True)
+    STOP = Setting(text("the name of a stage"), "", "End the compilation after this stage.", selects=True)
     RULES = Setting(switches("names of rules"), "", "Rewrite rules to leave out, such as "
                     "-algebra.gather_constants.", keyed=True)
     CHECK = Setting(choices("nan", "reference", "bounds"), "", "Stop at the first value that is not finite (nan) or "
@@ -175,6 +177,14 @@ class Settings:
             layer.key = tuple([layer.values[setting.name] for setting in DECLARED.values() if setting.keyed])
         return layer.key
 
+    @property
+    def selection(self) -> tuple[object, ...]:
+        """The values that decide which program runs, for keys within this process."""
+        layer = _current.get() or _root()
+        if layer.selection is None:
+            layer.selection = tuple([layer.values[setting.name] for setting in DECLARED.values() if setting.selects])
+        return layer.selection
+
 
 DECLARED: Mapping[str, Setting[Any]] = {n: s for n, s in vars(Settings).items() if isinstance(s, Setting)}
 SETTINGS = Settings()
@@ -183,11 +193,12 @@ SETTINGS = Settings()
 class _Layer:
     """All values as one `Context`, or the environment, leaves them, and what they were before."""
 
-    __slots__ = ("key", "outer", "values")
+    __slots__ = ("key", "outer", "selection", "values")
 
     def __init__(self, values: dict[str, Any], outer: _Layer | None) -> None:
         self.values, self.outer = values, outer
         self.key: tuple[object, ...] | None = None
+        self.selection: tuple[object, ...] | None = None
 
 
 _current: ContextVar[_Layer | None] = ContextVar("lazulite_settings", default=None)

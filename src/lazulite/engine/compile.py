@@ -73,15 +73,14 @@ def _target_key(device: str) -> str:
 
 def loaded_for(outputs: Sequence[UOp], targets: Sequence[UOp | None], fingerprint: Fingerprint, device: str) -> Loaded:
     """The plan of a graph whose work is on `device` (where it names no other), ready to run."""
-    facts = (fingerprint.key, device, _target_key(device), SETTINGS.key)
-    key = (facts, SETTINGS.SHOW, SETTINGS.STOP)
+    key = (fingerprint.key, device, SETTINGS.selection)
     loaded = _loaded.get(key)
     if loaded is None:
 
         def rebuild() -> Plan:
             return build_plan(outputs, targets, device)
 
-        plan = _plan_for(facts, rebuild)
+        plan = _plan_for((fingerprint.key, device, _target_key(device), SETTINGS.key), rebuild)
         loaded = _loaded[key] = Loaded(plan, device, lambda kernel, on: _program_for(kernel, on, rebuild))
     return loaded
 

@@ -12,7 +12,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from types import FrameType
 
 from lazulite.base.errors import DeviceError, GradientError, LazuliteError
@@ -110,15 +110,22 @@ def _planned(outputs: Sequence[Output]) -> Run:
 
 
 def _complete(work: Work, run: Run | None) -> None:
-    """Launch and commit."""
-    keep_together = any(output.target is not None for output in work.outputs)
-    with _uninterrupted() if keep_together else nullcontext():
-        if run is not None:
-            for observe in OBSERVERS:
-                observe(work.outputs)
-            _submit(run, work.outputs)
-            _commit(run, work.outputs)
-        work.done()
+    """Launch and commit; writes of storages together."""
+    for output in work.outputs:
+        if output.target is not None:
+            with _uninterrupted():
+                _launch_and_commit(work, run)
+            return
+    _launch_and_commit(work, run)
+
+
+def _launch_and_commit(work: Work, run: Run | None) -> None:
+    if run is not None:
+        for observe in OBSERVERS:
+            observe(work.outputs)
+        _submit(run, work.outputs)
+        _commit(run, work.outputs)
+    work.done()
 
 
 def materialize(storage: Storage) -> Buffer:
@@ -227,7 +234,8 @@ def _uninterrupted() -> Iterator[None]:
 
 
 def _commit(run: Run, outputs: Sequence[Output]) -> None:
-    descending = _descending([output.value for output in outputs], tracked_values())
+    tracked = tracked_values()
+    descending = _descending([output.value for output in outputs], tracked) if tracked else tracked
     for output, number in zip(outputs, run.loaded.plan.outputs, strict=True):
         storage = output.target
         if storage is None:
@@ -251,8 +259,6 @@ def _hand_over(output: Output, storage: Storage, node: UOp) -> None:
 def _descending(values: Sequence[UOp], tracked: set[UOp]) -> set[UOp]:
     """The nodes of a graph through which a gradient may still be asked."""
     found: set[UOp] = set()
-    if not tracked:
-        return found
     for node in toposort(*values, enter=lambda node: node.op is not ops.DETACH):
         if node.op is ops.DETACH:
             continue

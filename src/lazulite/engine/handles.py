@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from lazulite.analysis.regions import Region
@@ -17,16 +17,38 @@ from lazulite.engine.storage import Storage, is_current
 from lazulite.ir import ops
 from lazulite.ir.uop import UOp, substitute, toposort
 
-_live: dict[weakref.ref[Handle], None] = {}
-"""In order of creation, so that what a realize gathers has the same order in every run of a program."""
-_stored: weakref.WeakKeyDictionary[UOp, weakref.ref[UOp]] = weakref.WeakKeyDictionary()
+
+class _Held:
+    """Handles that somebody holds, in the order in which they came: what a realize gathers is then the same in
+    every run of a program."""
+
+    def __init__(self) -> None:
+        references: dict[weakref.ref[Handle], None] = {}
+        self._references = references
+        self._forget = lambda reference: references.pop(reference, None)
+
+    def add(self, handle: Handle) -> None:
+        self._references[weakref.ref(handle, self._forget)] = None
+
+    def discard(self, handle: Handle) -> None:
+        self._references.pop(weakref.ref(handle), None)
+
+    def __iter__(self) -> Iterator[Handle]:
+        return iter([handle for reference in list(self._references) if (handle := reference()) is not None])
+
+
+_live = _Held()
+_written = _Held()
+"""Those that were written to since they were realized, and perhaps others."""
+_tracked = _Held()
+"""Those with `requires_grad`, and perhaps others."""
 _history: weakref.WeakKeyDictionary[UOp, UOp] = weakref.WeakKeyDictionary()
 
 
 class Handle:
     """One tensor's place in the engine."""
 
-    __slots__ = ("__weakref__", "ancestors", "grad", "leaf", "requires_grad", "shared", "storage", "value", "writer")
+    __slots__ = ("__weakref__", "_requires_grad", "ancestors", "grad", "leaf", "shared", "storage", "value", "writer")
     grad: Any
     """What the front end keeps as the gradient."""
     shared: bool
@@ -43,10 +65,23 @@ class Handle:
         leaf: bool = False,
         shared: bool = False,
     ) -> None:
-        self.value, self.storage, self.requires_grad, self.leaf = value, storage, requires_grad, leaf
+        self.value, self.storage, self.leaf, self.shared = value, storage, leaf, shared
         self.ancestors: tuple[tuple[weakref.ref[Handle], Region], ...] = ()
-        self.shared, self.grad, self.writer = shared, None, 0
-        _live[weakref.ref(self, _forget)] = None
+        self.grad, self.writer, self._requires_grad = None, 0, requires_grad
+        _live.add(self)
+        if requires_grad:
+            _tracked.add(self)
+
+    @property
+    def requires_grad(self) -> bool | None:
+        """Whether gradients are wanted: True, False (never), or None (where there is storage)."""
+        return self._requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, wanted: bool | None) -> None:
+        self._requires_grad = wanted
+        if wanted:
+            _tracked.add(self)
 
     @property
     def pending(self) -> bool:
@@ -59,20 +94,28 @@ class Handle:
     def write(self, value: UOp) -> None:
         """Give it another value, on behalf of this thread."""
         self.value, self.writer = value, threading.get_ident()
-
-
-def _forget(reference: weakref.ref[Handle]) -> None:
-    _live.pop(reference, None)
+        _written.add(self)
 
 
 def live_handles() -> list[Handle]:
     """Every handle that somebody holds."""
-    return [handle for reference in list(_live) if (handle := reference()) is not None]
+    return list(_live)
 
 
 def tracked_values() -> set[UOp]:
     """The values of tensors with `requires_grad`, which gradients are asked for."""
-    return {handle.value for handle in live_handles() if handle.requires_grad}
+    return {handle.value for handle in _tracked if handle.requires_grad}
+
+
+def _pending_writes() -> list[Handle]:
+    """The handles whose storage is not what this thread wrote to them."""
+    this_thread, found = threading.get_ident(), []
+    for handle in _written:
+        if not handle.pending:
+            _written.discard(handle)
+        elif handle.storage is not None and handle.writer == this_thread:
+            found.append(handle)
+    return found
 
 
 def is_constant(node: UOp) -> bool:
@@ -87,15 +130,15 @@ def is_constant(node: UOp) -> bool:
 
 def note_stored(expression: UOp, buffer: UOp) -> None:
     """From now on the expression need not be computed while the buffer's node lives and is current."""
-    _stored[expression] = weakref.ref(buffer)
+    expression.memory = weakref.ref(buffer)
 
 
 def stored(node: UOp) -> UOp | None:
     """The BUFFER that holds the value of an expression, if one does."""
-    if node.op is ops.BUFFER:
+    reference = node.memory
+    if reference is None or node.op is ops.BUFFER:
         return None
-    reference = _stored.get(node)
-    buffer = None if reference is None else reference()
+    buffer: UOp | None = reference()
     return buffer if buffer is not None and is_current(buffer) else None
 
 
@@ -143,16 +186,17 @@ def with_company(
     readers of contents that the writes replace.  `written_by(values)` gives the storages that hand-written
     stores below some values write.
     """
-    chosen = dict.fromkeys(h for h in asked if h.pending)
+    chosen = dict.fromkeys([h for h in asked if h.pending])
     if not chosen:
         return []
-    live = live_handles()
     if state:
-        this_thread = threading.get_ident()
-        chosen |= dict.fromkeys(h for h in live if h.storage is not None and h.pending and h.writer == this_thread)
+        chosen |= dict.fromkeys(_pending_writes())
     while True:
-        replaced = {h.storage.node() for h in chosen if h.storage is not None} | written_by(h.value for h in chosen)
-        others = [h for h in live if h not in chosen] if replaced else []
+        replaced = {h.storage.node() for h in chosen if h.storage is not None}
+        replaced |= written_by([h.value for h in chosen])
+        if not replaced:
+            return list(chosen)
+        others = [h for h in live_handles() if h not in chosen]
         readers = _reaching([h.value for h in others], replaced)
         company = [h for h in others if h.value in readers or (h.storage and h.storage.node() in replaced)]
         chosen |= dict.fromkeys(company)

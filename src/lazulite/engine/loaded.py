@@ -72,25 +72,20 @@ class Run:
 
 def bind(loaded: Loaded, inputs: Sequence[Buffer], scalars: Sequence[Scalar], made: Sequence[object]) -> Run:
     """The plan over this memory; `made` are the origins of its fresh outputs, for the report of a full device."""
-    buffers = [*inputs]
-    for (device, nbytes), origin in zip(loaded.fresh, made, strict=True):
-        label = origin if isinstance(origin, Origin) else ""
-        buffers.append(_allocated(Buffer(device, nbytes, label=label)))
+    buffers, line = [*inputs], None
+    try:
+        for (device, nbytes), origin in zip(loaded.fresh, made, strict=True):
+            line = origin if isinstance(origin, Origin) else None
+            buffers.append(Buffer(device, nbytes, label=line or "").allocate())
+    except OutOfMemoryError as error:
+        error.add_origin(line)
+        raise
     if loaded.temporaries:
         arenas = [Buffer(device, size).allocate() for device, size in loaded.arenas]
         buffers += [arenas[arena].view(offset, nbytes) for arena, offset, nbytes in loaded.temporaries]
     words: list[Argument] = [buffer.handle or buffer.require_handle("realize") for buffer in buffers]
     words += [encode(value) for encode, value in zip(loaded.encoders, scalars, strict=True)]
     return Run(loaded, buffers, words)
-
-
-def _allocated(buffer: Buffer) -> Buffer:
-    """The buffer with memory; where there is none, the error shows the line that made the value."""
-    try:
-        return buffer.allocate()
-    except OutOfMemoryError as error:
-        error.add_origin(buffer.label if isinstance(buffer.label, Origin) else None)
-        raise
 
 
 def issue(run: Run, command: Command) -> None:

@@ -59,7 +59,10 @@ def outputs_of(handles: Sequence[Handle]) -> Work:
         else:
             known.handles.append(handle)
     work = Work(list(outputs.values()))
-    return _elaborate(work) if any(output.value.has_effects for output in work.outputs) else work
+    for output in work.outputs:
+        if output.value.has_effects:
+            return _elaborate(work)
+    return work
 
 
 def _elaborate(work: Work) -> Work:

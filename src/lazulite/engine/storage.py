@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import weakref
 from typing import TYPE_CHECKING
 
 from lazulite.ir import ops
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from lazulite.runtime.buffer import Buffer
 
 _numbers = itertools.count()
-_by_node: weakref.WeakKeyDictionary[UOp, Storage] = weakref.WeakKeyDictionary()
 
 
 class Storage:
@@ -51,8 +49,7 @@ class Storage:
     def node(self) -> UOp:
         """The node of the current contents."""
         node = UOp(ops.BUFFER, self.dtype, (), (self.number, self.version, self.shape, self.device))
-        if node not in _by_node:
-            _by_node[node] = self
+        node.memory = self
         return node
 
     def written(self, buffer: Buffer) -> UOp:
@@ -64,15 +61,16 @@ class Storage:
 
 def storage_of(node: UOp) -> Storage:
     """The storage whose contents a BUFFER stands for, or stood for."""
-    return _by_node[node]
+    storage: Storage = node.memory
+    return storage
 
 
 def is_current(node: UOp) -> bool:
     """Whether the contents that a BUFFER stands for are still there."""
-    return bool(_by_node[node].version == node.arg[1])
+    return bool(node.memory.version == node.arg[1])
 
 
 def fill_of(node: UOp) -> Scalar | None:
     """The value that fills a storage which has no memory yet."""
-    storage = _by_node[node]
+    storage: Storage = node.memory
     return storage.fill if storage.buffer is None else None

@@ -43,13 +43,20 @@ class UOp:
     `==` is identity (use `eq`).
     """
 
-    __slots__ = ("__weakref__", "_bounds", "_ranges", "_shape", "arg", "dtype", "has_effects", "op", "origin", "src")
+    __slots__ = (
+        "__weakref__", "_bounds", "_ranges", "_shape", "arg", "dtype", "has_effects", "memory", "op", "origin", "src",
+    )  # fmt: skip
     op: Op
     dtype: DType
     src: tuple[UOp, ...]
     arg: Any
     origin: object
     """The line of the user's program that first made this value, or None; for messages, not part of the node."""
+    _shape: tuple[int, ...] | None
+    _bounds: tuple[Scalar, Scalar] | None
+    _ranges: frozenset[UOp] | None
+    memory: Any
+    """What the engine notes about where this value is in memory, or None; not part of the node."""
     has_effects: bool
     """Whether stores or calls of a hand-written graph lie in or below this node."""
 
@@ -61,7 +68,8 @@ class UOp:
             if known is not None:
                 return known
         self = object.__new__(cls)
-        self.op, self.dtype, self.src, self.arg, self.origin = op, dtype, src, arg, None
+        self.op, self.dtype, self.src, self.arg = op, dtype, src, arg
+        self.origin = self.memory = self._shape = self._bounds = self._ranges = None
         effects = op in _EFFECTS
         for source in src:
             if source.has_effects:
@@ -126,22 +134,20 @@ class UOp:
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of a `TENSOR` value."""
-        try:
-            return self._shape  # type: ignore[attr-defined,no-any-return]
-        except AttributeError:
+        if self._shape is None:
             from lazulite.ir.infer import shape_of
 
-            return derive(self, "_shape", shape_of)  # type: ignore[return-value]
+            derive(self, "_shape", shape_of)
+        return self._shape  # type: ignore[return-value]
 
     @property
     def bounds(self) -> tuple[Scalar, Scalar]:
         """The least and the greatest value that an integral node can have."""
-        try:
-            return self._bounds  # type: ignore[attr-defined,no-any-return]
-        except AttributeError:
+        if self._bounds is None:
             from lazulite.ir.bounds import bounds_of
 
-            return derive(self, "_bounds", bounds_of)  # type: ignore[return-value]
+            derive(self, "_bounds", bounds_of)
+        return self._bounds  # type: ignore[return-value]
 
     @property
     def vmin(self) -> Scalar:
@@ -154,12 +160,11 @@ class UOp:
     @property
     def ranges(self) -> frozenset[UOp]:
         """The free RANGEs: those over which this value or effect still varies."""
-        try:
-            return self._ranges  # type: ignore[attr-defined,no-any-return]
-        except AttributeError:
+        if self._ranges is None:
             from lazulite.ir.infer import ranges_of
 
-            return derive(self, "_ranges", ranges_of)  # type: ignore[return-value]
+            derive(self, "_ranges", ranges_of)
+        return self._ranges  # type: ignore[return-value]
 
     # --- effects of hand-written graphs -----------------------------------------------------------
 
@@ -319,16 +324,17 @@ def toposort(*roots: UOp, enter: Callable[[UOp], bool] | None = None) -> list[UO
     return order
 
 
-def derive(node: UOp, slot: str, rule: Callable[[UOp], object]) -> object:
+def derive(node: UOp, slot: str, rule: Callable[[UOp], object]) -> None:
     """Fill the slot of the node and of everything below that lacks it; `rule` sees filled sources."""
-    if all(hasattr(source, slot) for source in node.src):  # nearly always: nodes are made from what was asked before
-        value = rule(node)
-        setattr(node, slot, value)
-        return value
-    for each in toposort(node, enter=lambda n: not hasattr(n, slot)):
-        if not hasattr(each, slot):
+    for source in node.src:
+        if getattr(source, slot) is None:
+            break
+    else:  # nearly always: nodes are made from what was asked before
+        setattr(node, slot, rule(node))
+        return
+    for each in toposort(node, enter=lambda n: getattr(n, slot) is None):
+        if getattr(each, slot) is None:
             setattr(each, slot, rule(each))
-    return getattr(node, slot)
 
 
 def substitute(roots: Iterable[UOp], table: Mapping[UOp, UOp]) -> list[UOp]:

@@ -7,6 +7,7 @@ once more; then it is an `OutOfMemoryError`.
 `free` may run inside a finalizer, at any moment and while the lock is held: it only notes the handle.
 Invariant: a handle is either live, or in a free list, or forgotten; memory that is `shared` is never
 in a free list.  Live handles are held weakly, so one that an interrupt lost is not counted for ever.
+A request that a free list answers changes that list, the handle and two sums, and nothing else.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ class Allocator:
         self.device, self.limit, self.cached_limit = device, limit, cached_limit
         self._acquire, self._release = acquire, release
         self._free: dict[tuple[int, Options], list[Handle]] = {}
-        self._live: WeakSet[Handle] = WeakSet()
+        self._known: WeakSet[Handle] = WeakSet()
+        """What came from the system, whether live or not."""
         self._in_use = self._cached = 0
         self._returned: deque[Handle] = deque()
         self._lock = threading.Lock()
@@ -72,7 +74,7 @@ class Allocator:
         with self._lock:
             self._sort_returned()
             self._shrink(0)
-            self._in_use = sum([handle.size for handle in self._live])
+            self._in_use = sum([handle.size for handle in self._live()])
 
     @property
     def in_use(self) -> int:
@@ -94,37 +96,41 @@ class Allocator:
         with self._lock:
             if self._returned:
                 self._sort_returned()
-            handle = self._reuse(size, options) or self._fresh(size, options)
-            if handle is not None:
-                handle.label = label
-                self._live.add(handle)
-                self._in_use += size
+            key = size, options
+            handles = self._free.get(key)
+            if handles:
+                handle = handles.pop()
+                if not handles:
+                    del self._free[key]
+                self._cached -= size
+            else:
+                fresh = self._fresh(size, options)
+                if fresh is None:
+                    return None
+                handle = fresh
+            handle.label, handle.live = label, True
+            self._in_use += size
             return handle
-
-    def _reuse(self, size: int, options: Options) -> Handle | None:
-        handles = self._free.get((size, options))
-        if not handles:
-            return None
-        handle = handles.pop()
-        self._cached -= size
-        if not handles:
-            del self._free[size, options]
-        return handle
 
     def _fresh(self, size: int, options: Options) -> Handle | None:
         if self._in_use + self._cached + size > self.limit:
             return None
         try:
-            return self._acquire(size, options)
+            handle = self._acquire(size, options)
         except (MemoryError, OSError, OverflowError):
             return None
+        self._known.add(handle)
+        return handle
+
+    def _live(self) -> list[Handle]:
+        return [handle for handle in self._known if handle.live]
 
     def _sort_returned(self) -> None:
         while self._returned:
             handle = self._returned.popleft()
-            if handle not in self._live:
+            if not handle.live:
                 continue
-            self._live.discard(handle)
+            handle.live = False
             self._in_use -= handle.size
             if handle.options.reusable and not handle.shared:
                 self._free.setdefault((handle.size, handle.options), []).append(handle)
@@ -146,7 +152,7 @@ class Allocator:
 
     def _out_of_memory(self, size: int) -> OutOfMemoryError:
         with self._lock:
-            in_use, live = self._in_use, list(self._live)
+            in_use, live = self._in_use, self._live()
         largest = sorted(live, key=lambda handle: -handle.size)[:_LARGEST_SHOWN]
         return OutOfMemoryError(
             "allocate",

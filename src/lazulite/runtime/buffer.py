@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING
-from weakref import WeakSet
+from typing import TYPE_CHECKING, Self
 
 from lazulite.base.errors import DeviceError
 from lazulite.base.origin import Origin
@@ -24,7 +23,6 @@ class Buffer:
     """`nbytes` bytes on `device`; the label names them in the report of a full device."""
 
     handle: Handle | None = None  # on the class as well: the finalizer of a buffer half made looks for it
-    _base: Buffer | None = None
     borrowed = False
     """Whether the memory belongs to somebody else, who may read and change it at any time."""
 
@@ -34,8 +32,6 @@ class Buffer:
         if nbytes < 0:
             raise DeviceError("Buffer", f"a size must not be negative, got {nbytes}")
         self.device, self.nbytes, self.options, self.label = device, nbytes, options, label
-        self.offset = 0
-        self._views: WeakSet[Buffer] | None = None
 
     @classmethod
     def wrap(cls, device: Device, data: memoryview, *, label: str | Origin = "") -> Buffer:
@@ -54,11 +50,11 @@ class Buffer:
         return self
 
     def __repr__(self) -> str:
-        state = "a view" if self._base is not None else "allocated" if self.handle is not None else "no memory"
+        state = "a view" if self.base is not self else "allocated" if self.handle is not None else "no memory"
         return f"<Buffer {self.device.name} {self.nbytes} bytes, {state}>"
 
     def __del__(self, finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
-        if self.handle is not None and self._base is None and not finalizing():
+        if self.handle is not None and not finalizing():
             self.device.free(self.handle)
 
     # --- memory ---------------------------------------------------------------------------------
@@ -66,44 +62,29 @@ class Buffer:
     @property
     def base(self) -> Buffer:
         """The buffer that owns the memory."""
-        return self if self._base is None else self._base
+        return self
 
     @property
     def is_allocated(self) -> bool:
         return self.handle is not None
 
-    def allocate(self) -> Buffer:
+    def allocate(self) -> Self:
         """Get memory, with any contents, unless there is some already."""
-        base = self.base
-        if base.handle is None:
-            base.handle = base.device.allocate(base.nbytes, base.options, base.label)
-            for view in base._views or ():
-                view.handle = base.device.part(base.handle, view.offset, view.nbytes)
-        if self.handle is None:  # a view that was freed by itself
-            self.handle = self.device.part(base.handle, self.offset, self.nbytes)
+        if self.handle is None:
+            self.handle = self.device.allocate(self.nbytes, self.options, self.label)
         return self
 
     def free(self) -> None:
         """Return the memory; all views are then without.  A view owns none: it only lets go."""
         handle, self.handle = self.handle, None
-        for view in self._views or ():
-            view.handle = None
-        if handle is not None and self._base is None:
+        if handle is not None:
             self.device.free(handle)
 
-    def view(self, offset: int, nbytes: int) -> Buffer:
+    def view(self, offset: int, nbytes: int) -> View:
         """The `nbytes` bytes from `offset`, sharing this memory."""
         if offset < 0 or nbytes < 0 or offset + nbytes > self.nbytes:
             raise DeviceError("view", f"bytes {offset} to {offset + nbytes} do not lie in {self.nbytes} bytes")
-        base = self.base
-        view = Buffer(self.device, nbytes, options=self.options, label=self.label)
-        view._base, view.offset = base, self.offset + offset
-        if base._views is None:
-            base._views = WeakSet()
-        base._views.add(view)
-        if base.handle is not None:
-            view.handle = self.device.part(base.handle, view.offset, nbytes)
-        return view
+        return View(self, offset, nbytes)
 
     def require_handle(self, function: str) -> Handle:
         """The memory, or an error that names the public function which needs it."""
@@ -154,3 +135,38 @@ class Buffer:
         if not data.c_contiguous:
             raise DeviceError(function, "the host's memory must be contiguous")
         return handle
+
+
+class View(Buffer):
+    """A part of another buffer.  It has memory while that has, from its first use on or from `allocate`."""
+
+    def __init__(self, of: Buffer, offset: int, nbytes: int) -> None:
+        super().__init__(of.device, nbytes, options=of.options, label=of.label)
+        self._base = of.base
+        self._offset: int = offset + (of._offset if isinstance(of, View) else 0)
+        self._whole: Handle | None = None
+        self._part: Handle | None = None
+
+    def __del__(self, finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+        """The base owns the memory."""
+
+    @property
+    def base(self) -> Buffer:
+        return self._base
+
+    @property
+    def handle(self) -> Handle | None:  # type: ignore[override]
+        whole = self._base.handle
+        if whole is not self._whole:  # the base got memory, or lost it
+            self._whole = whole
+            self._part = None if whole is None else self.device.part(whole, self._offset, self.nbytes)
+        return self._part
+
+    def allocate(self) -> Self:
+        if self.handle is None:  # the base has no memory, or this view was freed by itself
+            self._base.allocate()
+            self._whole = None
+        return self
+
+    def free(self) -> None:
+        self._whole, self._part = self._base.handle, None

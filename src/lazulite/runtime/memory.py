@@ -25,7 +25,9 @@ class Handle:
     else, or somebody else may still look at it: it never enters a free list.
     """
 
-    __slots__ = ("__weakref__", "address", "label", "options", "owner", "shared", "size")
+    __slots__ = ("__weakref__", "address", "label", "live", "options", "owner", "shared", "size")
+    live: bool
+    """Whether its allocator has given it out; what came from no allocator never is."""
     label: str | Origin
     """What it holds, for the report of a full device."""
 
@@ -34,7 +36,7 @@ class Handle:
         shared: bool = False,
     ) -> None:  # fmt: skip
         self.size, self.address, self.owner, self.options = size, address, owner, options
-        self.shared, self.label = shared, ""
+        self.shared, self.live, self.label = shared, False, ""
 
     def __repr__(self) -> str:
         return f"<Handle {self.size} bytes at {self.address:#x}>"

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from lazulite.ir import ops
@@ -22,6 +22,8 @@ from lazulite.ir.uop import UOp, substitute, toposort
 Key = tuple[Any, ...]
 FillOf = Callable[[UOp], Scalar | None]
 """For a BUFFER whose storage holds one value everywhere and has no memory yet: that value."""
+Known = Callable[[UOp], UOp | None]
+"""For an expression: the BUFFER that already holds its value."""
 
 _VALUE_OPERANDS: frozenset[Op] = frozenset(
     {ops.ADD, ops.SUB, ops.MUL, ops.DIV, ops.MAX, ops.MIN, ops.POW, ops.WHERE, ops.AND, ops.OR, ops.XOR}
@@ -70,78 +72,103 @@ class CanonicalGraph:
     """Where each node stands in the walk over the graph that this one was made from (`nodes_of`)."""
 
 
-@dataclass(slots=True)
 class _Walk:
-    """The numbering that key and graph share."""
+    """The numbering that key and graph share; `nodes` are to be met in their order."""
 
-    fill_of: FillOf
-    slots: dict[UOp, int] = field(default_factory=dict)
-    fills: dict[UOp, Scalar] = field(default_factory=dict)
-    scalars: list[Scalar] = field(default_factory=list)
-    varies: set[UOp] = field(default_factory=set)
+    __slots__ = ("constants", "fill_of", "fills", "held", "nodes", "scalars", "slots", "varies")
 
-    def leaf(self, node: UOp) -> None:
-        """Number a BUFFER, unless it still is a constant."""
-        fill = self.fill_of(node)
-        if fill is not None:
-            self.fills[node] = fill
-        else:
-            self.slots[node] = len(self.slots)
+    def __init__(self, outputs: Sequence[UOp], fill_of: FillOf, known: Known) -> None:
+        self.fill_of = fill_of
+        self.held: dict[UOp, UOp] = {}
+        """The BUFFER of each node whose value is in memory."""
+        self.nodes = _nodes(outputs, known, self.held)
+        self.constants = False
+        """Whether a CONST was met."""
+        self.slots: dict[UOp, int] = {}
+        self.fills: dict[UOp, Scalar] = {}
+        self.scalars: list[Scalar] = []
+        self.varies: set[UOp] = set()
+
+    def leaf(self, node: UOp, buffer: UOp) -> None:
+        """Number the BUFFER that holds a node's value, unless it still is a constant."""
+        if buffer not in self.slots and buffer not in self.fills:
+            fill = self.fill_of(buffer)
+            if fill is not None:
+                self.fills[buffer] = fill
+            else:
+                self.slots[buffer] = len(self.slots)
+        if buffer in self.slots:
             self.varies.add(node)
 
     def scalar_slot(self, value: Scalar) -> int:
         self.scalars.append(value)
         return len(self.scalars) - 1
 
-    def lends(self, user: UOp, position: int) -> bool:
-        source = user.src[position]
-        if source.op is not ops.CONST:
-            return False
-        varies = any(other in self.varies for other in user.src)
-        return lends_a_value(user, position, source, varies)
-
-    def mark(self, node: UOp) -> None:
-        if not self.varies.isdisjoint(node.src):
+    def inner(self, node: UOp) -> dict[int, int]:
+        """Meet a node with operands: the scalar argument for each that lends only its value, by position."""
+        src, lent = node.src, {}
+        varies = not self.varies.isdisjoint(src)
+        if varies:
             self.varies.add(node)
+        if self.constants:
+            for position, source in enumerate(src):
+                if source.op is ops.CONST and lends_a_value(node, position, source, varies):
+                    lent[position] = self.scalar_slot(source.value)
+        return lent
+
+    def targets(self, targets: Sequence[UOp | None]) -> None:
+        """Number the storages that are only written."""
+        for target in targets:
+            if target is not None:
+                self.slots.setdefault(target, len(self.slots))
 
 
-def fingerprint(
-    outputs: Sequence[UOp], targets: Sequence[UOp | None], fill_of: FillOf, known: Callable[[UOp], UOp | None]
-) -> Fingerprint:
+def fingerprint(outputs: Sequence[UOp], targets: Sequence[UOp | None], fill_of: FillOf, known: Known) -> Fingerprint:
     """The key of a graph whose outputs are written to target storages (or to fresh ones).
 
     `known(node)` gives the BUFFER that already holds a value; below it nothing is visited.
     """
-    walk = _Walk(fill_of)
-    positions: dict[UOp, int] = {}
-    entries: list[Any] = []
-    for node in nodes_of(outputs, known):
+    walk = _Walk(outputs, fill_of, known)
+    held, codes, entries = walk.held, dict[UOp, Any](), list[Any]()
+    for node in walk.nodes:
         op = node.op
-        stored = node if (held := known(node)) is None else held
-        if stored.op is ops.BUFFER:
-            if stored not in walk.slots and stored not in walk.fills:
-                walk.leaf(stored)
-            entry: Any = _leaf_entry(stored, walk)
-            if stored in walk.varies:
-                walk.varies.add(node)
-        elif op is ops.CONST:
+        if op is ops.CONST:
+            walk.constants = True
+            codes[node] = _constant(node)
             continue
+        buffer = node if op is ops.BUFFER else held.get(node)
+        if buffer is not None:
+            walk.leaf(node, buffer)
+            entry: Any = _leaf_entry(buffer, walk)
         else:
-            entry = (op.number, node.dtype.number, node.arg, *_operands(node, walk, positions))
-            walk.mark(node)
-        positions[node] = len(entries)
+            operands = [codes[source] for source in node.src]
+            for position in walk.inner(node):
+                operands[position] = ("scalar", node.src[position].dtype.number)
+            entry = (op.number, node.dtype.number, node.arg, *operands)
+        codes[node] = len(entries)
         entries.append(entry)
-    ends = tuple([positions[o] if o.op is not ops.CONST else _constant(o) for o in outputs])
-    for target in targets:
-        if target is not None and target not in walk.slots:
-            walk.slots[target] = len(walk.slots)
+    walk.targets(targets)
+    ends = tuple([codes[output] for output in outputs])
     aims = tuple([None if t is None else (walk.slots[t], t.arg[2], t.arg[3]) for t in targets])
     return Fingerprint((tuple(entries), ends, aims), list(walk.slots), walk.scalars)
 
 
-def nodes_of(outputs: Sequence[UOp], known: Callable[[UOp], UOp | None]) -> list[UOp]:
+def nodes_of(outputs: Sequence[UOp], known: Known) -> list[UOp]:
     """The nodes of a graph in the order that positions count."""
-    return toposort(*outputs, enter=lambda node: known(node) is None)
+    return _nodes(outputs, known, {})
+
+
+def _nodes(outputs: Sequence[UOp], known: Known, held: dict[UOp, UOp]) -> list[UOp]:
+    """As `nodes_of`; notes the BUFFERs of the values that are in memory."""
+
+    def enter(node: UOp) -> bool:
+        buffer = known(node)
+        if buffer is None:
+            return True
+        held[node] = buffer
+        return False
+
+    return toposort(*outputs, enter=enter)
 
 
 def _leaf_entry(buffer: UOp, walk: _Walk) -> Key:
@@ -159,50 +186,29 @@ def _constant(node: UOp) -> Key:
     return ("constant", node.dtype.number, node.arg)
 
 
-def _operands(node: UOp, walk: _Walk, positions: dict[UOp, int]) -> list[Any]:
-    codes: list[Any] = []
-    for position, source in enumerate(node.src):
-        if source.op is not ops.CONST:
-            codes.append(positions[source])
-        elif walk.lends(node, position):
-            walk.scalar_slot(source.value)
-            codes.append(("scalar", source.dtype.number))
-        else:
-            codes.append(_constant(source))
-    return codes
-
-
 def canonical_graph(
-    outputs: Sequence[UOp], targets: Sequence[UOp | None], fill_of: FillOf, known: Callable[[UOp], UOp | None]
+    outputs: Sequence[UOp], targets: Sequence[UOp | None], fill_of: FillOf, known: Known
 ) -> CanonicalGraph:
     """The graph that a fingerprint stands for."""
-    walk = _Walk(fill_of)
+    walk = _Walk(outputs, fill_of, known)
     done: dict[UOp, UOp] = {}
     types: list[DType] = []
     positions: dict[UOp, int] = {}
-    for position, node in enumerate(nodes_of(outputs, known)):
-        stored = node if (held := known(node)) is None else held
-        if stored.op is ops.BUFFER:
-            if stored not in walk.slots and stored not in walk.fills:
-                walk.leaf(stored)
-            done[node] = _leaf_node(stored, walk, types)
-            if stored in walk.varies:
-                walk.varies.add(node)
+    for position, node in enumerate(walk.nodes):
+        walk.constants |= node.op is ops.CONST
+        buffer = node if node.op is ops.BUFFER else walk.held.get(node)
+        if buffer is not None:
+            walk.leaf(node, buffer)
+            done[node] = _leaf_node(buffer, walk, types)
             continue
-        src = []
-        for operand, source in enumerate(node.src):
-            if walk.lends(node, operand):
-                slot = walk.scalar_slot(source.value)
-                types.append(source.dtype)
-                src.append(UOp(ops.SCALAR, source.dtype, (), (slot, None, None)))
-            else:
-                src.append(done[source])
+        src = [done[source] for source in node.src]
+        for operand, slot in walk.inner(node).items():
+            dtype = node.src[operand].dtype
+            types.append(dtype)
+            src[operand] = UOp(ops.SCALAR, dtype, (), (slot, None, None))
         done[node] = UOp(node.op, node.dtype, tuple(src), node.arg)
         positions.setdefault(done[node], position)
-        walk.mark(node)
-    for target in targets:
-        if target is not None and target not in walk.slots:
-            walk.slots[target] = len(walk.slots)
+    walk.targets(targets)
     aims = [None if t is None else _param(t, walk.slots[t]) for t in targets]
     return CanonicalGraph([done[o] for o in outputs], aims, types, positions)
 

@@ -92,7 +92,7 @@ class Base:
 
     def _matched(self, function: str, *others: Any) -> list[UOp]:
         """The nodes of this tensor and the others in their common type and shape; rank 0 stays rank 0."""
-        return match(function, [self, *[self._tensor(function, other) for other in others]])
+        return match(function, (self, *[self._tensor(function, other) for other in others]))
 
     def _floating(self) -> UOp:
         """The value node, integers and bools as floats of the default type."""
@@ -176,9 +176,10 @@ def detached(node: UOp) -> UOp:
 
 def match(function: str, tensors: Sequence[Base]) -> list[UOp]:
     """The nodes in their common type and shape; rank 0 stays rank 0."""
-    dtype = types.promote(*[t.dtype for t in tensors])
+    nodes = [t.uop for t in tensors]
+    dtype = types.promote(*[node.dtype for node in nodes])
     shape = broadcast_shape(function, tensors)
-    return [spread(t.uop.cast(dtype), shape) for t in tensors]
+    return [spread(node.cast(dtype), shape) for node in nodes]
 
 
 def spread(node: UOp, shape: Shape) -> UOp:

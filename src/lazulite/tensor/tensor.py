@@ -105,12 +105,12 @@ class Tensor(
         node = self._handle.value
         if node.origin is not None:
             return
-        origin, pending = user_frame(), [node]
+        node.origin = origin = user_frame()
+        pending = [source for source in node.src if source.origin is None]
         while pending:
             node = pending.pop()
-            if node.origin is None:
-                node.origin = origin
-                pending.extend(node.src)
+            node.origin = origin
+            pending += [source for source in node.src if source.origin is None]
 
     @property
     def uop(self) -> UOp:

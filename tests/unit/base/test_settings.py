@@ -185,6 +185,15 @@ def test_the_key_changes_with_what_is_compiled_and_with_nothing_else(monkeypatch
     assert SETTINGS.key == key
 
 
+def test_the_selection_changes_with_what_may_need_another_program_in_this_process():
+    selection = SETTINGS.selection
+    for changes in ({"THREADS": 3}, {"SHOW": "lower.linear"}, {"STOP": "lower.linear"}, {"FUSE": 0}):
+        with Context(**changes):
+            assert SETTINGS.selection != selection
+    with Context(DEBUG=1, CACHE=0):
+        assert SETTINGS.selection == selection
+
+
 @pytest.mark.parametrize("name", [name for name, setting in DECLARED.items() if setting.notyet])
 def test_what_has_no_effect_yet_is_refused_instead_of_ignored(name):
     setting = DECLARED[name]
