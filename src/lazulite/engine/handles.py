@@ -130,7 +130,8 @@ def is_constant(node: UOp) -> bool:
 
 def note_stored(expression: UOp, buffer: UOp) -> None:
     """From now on the expression need not be computed while the buffer's node lives and is current."""
-    expression.memory = weakref.ref(buffer)
+    if expression.op is not ops.BUFFER:  # which a write of one tensor to another gives a second home
+        expression.memory = weakref.ref(buffer)
 
 
 def stored(node: UOp) -> UOp | None:
