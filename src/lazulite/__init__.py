@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from lazulite.base.errors import ShapeError as ShapeError
     from lazulite.base.errors import StageError as StageError
     from lazulite.base.settings import Context as Context
+    from lazulite.ir.calls import KernelInfo as KernelInfo
     from lazulite.ir.dtype import dtypes as dtypes
     from lazulite.ir.uop import UOp as UOp
     from lazulite.runtime.counters import GlobalCounters as GlobalCounters
@@ -41,6 +42,7 @@ _HOMES = {
     "Context": "lazulite.base.settings",
     "Device": "lazulite.runtime.registry",
     "GlobalCounters": "lazulite.runtime.counters",
+    "KernelInfo": "lazulite.ir.calls",
     "Tensor": "lazulite.tensor.tensor",
     "UOp": "lazulite.ir.uop",
     "dtypes": "lazulite.ir.dtype",

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from lazulite.ir import ops
+from lazulite.ir.calls import KernelInfo
 from lazulite.ir.uop import UOp, toposort
 
 _LONGEST = 60
 
 
 def kernel_name(sink: UOp) -> str:
-    """The operation at the root, the extents of the loops around it, and the reductions below.
+    """The operation at the root, the extents of the loops around it, and the reductions below; or the given name.
 
     >>> from lazulite.ir.parse import parse
     >>> text = "kernel; param p0 float32[8]; param p1 float32[32]; loop r0 in 0..8; loop r1 in 0..4"
     >>> kernel_name(parse(text.replace("; ", chr(10)) + chr(10) + "p0[r0] = exp(sum(p1[r0*4 + r1] for r1))"))
     'exp_8_sum4'
     """
+    if isinstance(sink.arg, KernelInfo):
+        return sink.arg.name
     value = sink.src[0].src[2]
     nodes = toposort(value)
     reductions = [node for node in nodes if node.op is ops.REDUCE]

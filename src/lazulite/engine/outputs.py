@@ -15,7 +15,8 @@ from lazulite.engine.effects import elaborated, note_executed
 from lazulite.engine.handles import Handle
 from lazulite.engine.storage import Storage, is_current, storage_of
 from lazulite.ir import ops
-from lazulite.ir.uop import UOp
+from lazulite.ir.calls import device_of
+from lazulite.ir.uop import UOp, toposort
 
 if TYPE_CHECKING:
     from lazulite.schedule.effects import Elaboration
@@ -69,19 +70,26 @@ def _elaborate(work: Work) -> Work:
     """The work with every hand-written write as an output of its own."""
     found = elaborated([output.value for output in work.outputs])
     writes = {buffer: _write(buffer, value) for buffer, value in found.writes.items()}
-    result = Work([], effects=found)
+    result, replaced = Work([], effects=found), {o.target.node() for o in work.outputs if o.target} | writes.keys()
     for output, value in zip(work.outputs, found.values, strict=True):
-        shown = found.states.get(output.value)
-        if output.target is None and shown is not None:
+        shown, own = found.states.get(output.value), None if output.target is None else output.target.node()
+        if shown is not None and own is None:
             writes[shown].handles += output.handles
-        elif output.target is not None and output.target.node() in writes:
-            _own(writes[output.target.node()], output, output.target.node())
-        elif output.target is None and output.value is not value and value.op is ops.BUFFER and value not in writes:
+        elif shown is not None and own is shown:
+            writes[shown].handles[:0] = output.handles
+        elif own is not None and own in writes:
+            result.outputs += _own(writes[own], output, value, found)
+        elif own is None and output.value is not value and value.op is ops.BUFFER and value not in replaced:
             result.shown.append((output.handles, value))
         else:
-            result.outputs.append(Output(value, output.target, output.handles))
+            result.outputs.append(Output(_beside(value), output.target, output.handles))
     result.outputs += writes.values()
     return result
+
+
+def _beside(value: UOp) -> UOp:
+    """What a kernel leaves in the memory that it writes, as a value to store elsewhere."""
+    return UOp(ops.COPY, value.dtype, (value,), device_of(value)) if value.op is ops.LAUNCH else value
 
 
 def _write(buffer: UOp, value: UOp) -> Output:
@@ -90,11 +98,20 @@ def _write(buffer: UOp, value: UOp) -> Output:
     return Output(value, storage_of(buffer), [])
 
 
-def _own(write: Output, output: Output, contents: UOp) -> None:
-    """The handle that owns a written storage keeps it, with the new contents."""
-    if output.value is not contents:
+def _own(write: Output, output: Output, value: UOp, found: Elaboration) -> list[Output]:
+    """The output, if any, of a tensor whose storage a graph writes: it has what the graph leaves there, or is
+    written after that, and then the graph works in memory of its own."""
+    assert output.target is not None
+    contents = output.target.node()
+    if output.value is contents:
+        write.handles[:0] = output.handles
+        return []
+    if write.value not in toposort(value):
         raise EffectError(
             "realize", "a tensor and a hand-written graph both write one storage, and nothing orders them",
             about={"the tensor's value": output.value}, hint="realize() the tensor before the graph is written",
         )  # fmt: skip
-    write.handles[:0] = output.handles
+    write.target = None
+    for node in [node for node, buffer in found.states.items() if buffer is contents]:
+        del found.states[node]
+    return [Output(value, output.target, output.handles)]

@@ -31,6 +31,16 @@ class ProgramInfo(NamedTuple):
     outs: tuple[int, ...] | None = None
 
 
+class KernelInfo(NamedTuple):
+    """What a hand-written kernel says of itself, as the `arg` of its SINK: its name in profiles and messages.
+
+    >>> UOp.sink(arg=KernelInfo("add_one")).arg.name
+    'add_one'
+    """
+
+    name: str
+
+
 class Run(NamedTuple):
     """A hand-written kernel and how its slots belong to the sources of a LAUNCH."""
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from lazulite.base.errors import FormatError
 from lazulite.ir import ops
+from lazulite.ir.calls import KernelInfo
 from lazulite.ir.dtype import DType, by_name, dtypes
 from lazulite.ir.dtype import names as dtype_names
 from lazulite.ir.expressions import ExpressionParser
@@ -72,6 +73,7 @@ class _ProgramParser:
         self.device = ""
         self.declared = {"slot": 0, "scratch": 0, "range": 0}
         self.result: UOp | None = None
+        self.info: KernelInfo | None = None
         self.range: tuple[str, UOp] | None = None
 
     def program(self, text: str) -> UOp:
@@ -89,7 +91,7 @@ class _ProgramParser:
             return UOp(ops.LINEAR, dtypes.void, tuple(self.order))
         if self.result is not None:
             return self.result
-        return UOp(ops.SINK, dtypes.void, tuple(e for e in outermost.effects if e not in self.awaited))
+        return UOp.sink(*[e for e in outermost.effects if e not in self.awaited], arg=self.info)
 
     # --- blocks ---------------------------------------------------------------------------------
 
@@ -139,9 +141,10 @@ class _ProgramParser:
     def _statement(self, text: str) -> None:
         words = text.split(None, 1)
         rest = words[1] if len(words) > 1 else ""
-        if text.upper() in LANGUAGES:
-            self.device = DEFAULT_DEVICES.get(text.upper(), "")
-            self.order = [] if text.upper() == "LINEAR" else None
+        if words[0].upper() in LANGUAGES and rest.isidentifier() >= bool(rest):
+            self.device = DEFAULT_DEVICES.get(words[0].upper(), "")
+            self.order = [] if words[0].upper() == "LINEAR" else None
+            self.info = KernelInfo(rest) if rest else None
         elif re.match(r"\w+\s*=(?!=)", text):
             name, value = text.split("=", 1)
             self._assign(name.strip(), value)

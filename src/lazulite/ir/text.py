@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from lazulite.ir import ops
 from lazulite.ir.blocks import Block, effects_of, loops_of, nest, nest_linear, yields_of
+from lazulite.ir.calls import KernelInfo
 from lazulite.ir.canonical import canonical
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.spelling import ATOM, Expression, declaration, express, typed_constant
@@ -68,7 +69,8 @@ class _Printer:
         self.depth = 0
 
     def lines(self) -> list[tuple[str, UOp | None]]:
-        self._line(self.language.lower(), None)
+        name = f" {self.root.arg.name}" if isinstance(self.root.arg, KernelInfo) else ""
+        self._line(self.language.lower() + name, None)
         self._declarations()
         if self.listed is None:
             outermost = nest([self.root], self.loops)

@@ -169,7 +169,13 @@ class UOp:
     # --- effects of hand-written graphs -----------------------------------------------------------
 
     def store(self, value: UOp | Scalar) -> UOp:
-        """The effect of writing a value to this memory (a storage or a view of one); `after` orders it."""
+        """The effect of writing a value to this memory (a storage or a view of one); `after` orders it.
+
+        In a kernel the place is written ``memory[i]``.
+        """
+        if self.op is ops.LOAD:
+            memory, place, *gate = self.src
+            return UOp(ops.STORE, dtypes.void, (memory, place, self._operand(value), *gate))
         return UOp(ops.STORE, dtypes.void, (self, self._operand(value)))
 
     def after(self, *dependencies: UOp) -> UOp:
@@ -177,9 +183,9 @@ class UOp:
         return UOp(ops.AFTER, self.dtype, (self, *dependencies)) if dependencies else self
 
     @staticmethod
-    def sink(*effects: UOp) -> UOp:
-        """Several effects as one node."""
-        return UOp(ops.SINK, dtypes.void, effects)
+    def sink(*effects: UOp, arg: Any = None) -> UOp:
+        """Several effects as one node; the `arg` of a kernel is a `KernelInfo`."""
+        return UOp(ops.SINK, dtypes.void, effects, arg)
 
     def call(self, *arguments: UOp, grad_fxn: Callable[..., Any] | None = None) -> UOp:
         """The effect of running this body (a SINK, LINEAR, COPY or PROGRAM) on arguments.
@@ -196,6 +202,30 @@ class UOp:
         from lazulite.ir.calls import call_access
 
         return call_access(self)
+
+    # --- kernels written by hand ------------------------------------------------------------------
+
+    @staticmethod
+    def range(extent: int, order: int) -> UOp:
+        """A number that runs from 0 to below `extent`; the loops of a kernel nest by `order`."""
+        return UOp(ops.RANGE, dtypes.index, (index(extent),), ((order,), "loop"))
+
+    def __getitem__(self, position: UOp | int | tuple[UOp | int, ...]) -> UOp:
+        """An element of a kernel's memory, one index for each axis: its value, or where to `store` one."""
+        parts = position if isinstance(position, tuple) else (position,)
+        if self.op is not ops.PARAM or len(parts) != len(self.shape):
+            raise TypeError(f"{self!r} takes no index of {len(parts)} parts; memory takes one for each axis")
+        place = index(0)
+        for size, part in zip(self.shape, parts, strict=True):
+            place = place * size + part
+        return UOp(ops.LOAD, self.dtype, (self, place))
+
+    __iter__ = None
+    """An index makes no sequence."""
+
+    def reduce(self, *ranges: UOp, op: Op = ops.ADD) -> UOp:
+        """The values over all turns of ranges of a kernel combined, by default added up."""
+        return UOp(ops.REDUCE, self.dtype, (self, *ranges), (op, ()))
 
     # --- arithmetic -----------------------------------------------------------------------------
 

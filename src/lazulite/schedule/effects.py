@@ -133,7 +133,8 @@ class _Elaborator:
             self._after(node)
         else:
             src = tuple([self.values[s] for s in sources])
-            self.values[node] = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
+            value = self.values[node] = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
+            value.origin = value.origin or node.origin
             below = self.views.get(sources[0]) if sources and node.op in _VIEWS else None
             if below is not None:
                 self.views[node] = View(below.buffer, (*below.region, (node.op.name, node.arg)))
@@ -194,6 +195,7 @@ class _Elaborator:
             if run.bindings[i] == i:
                 effect.views.append(view)
                 launch = UOp(ops.LAUNCH, held[i].dtype, tuple(held), run._replace(result=i))
+                launch.origin = launch.origin or node.origin
                 effect.results[view.number] = launch
                 self.launches[launch] = view.buffer.after(node)
         self._enter(node, effect)

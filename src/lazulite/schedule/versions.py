@@ -30,8 +30,8 @@ def stores_of(value: UOp, target: UOp | None, number: int) -> list[Store]:
     """The stores that give memory `number` (the target's, if there is one) the value."""
     writes: list[tuple[Region, UOp]] = []
     previous = value
-    while target is not None and previous is not target:
-        if previous.op is ops.WRITE and previous.arg:
+    while previous is not target:
+        if previous.op is ops.WRITE and previous.arg and target is not None:
             writes.append((previous.arg, previous.src[1]))
             previous = previous.src[0]
         elif previous.op is ops.LAUNCH:

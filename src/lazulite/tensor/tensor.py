@@ -25,6 +25,7 @@ from lazulite.ir.uop import UOp
 from lazulite.runtime.registry import Device
 from lazulite.tensor.base import DTypeLike, Shape, as_dtype, expanded
 from lazulite.tensor.convert import ConvertMethods
+from lazulite.tensor.custom import CustomMethods
 from lazulite.tensor.draws import DrawMethods
 from lazulite.tensor.exchange import ExchangeMethods
 from lazulite.tensor.gather import GatherMethods
@@ -54,6 +55,7 @@ class Tensor(
     ConvertMethods,
     GradientMethods,
     ExchangeMethods,
+    CustomMethods,
 ):
     """An array of one element type on one device, computed when it is needed.
 
