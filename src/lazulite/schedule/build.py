@@ -144,7 +144,7 @@ def _destinations(graph: _Graph, aside: set[Write]) -> dict[UOp, list[Destinatio
         value = value if place.region else _without_reshapes(value)
         if value.op in LEAVES or is_reinterpretation(value):
             value = _copied(value)
-        if value.op is ops.LAUNCH and (place.region or store.value.op is not ops.LAUNCH or value in destinations):
+        if value.op is ops.LAUNCH and (place.region or value in destinations or store.value.op is not ops.LAUNCH):
             value = _copied(value)  # a kernel runs once, on the memory that its call names
         if (place.number, place.sequence) in aside and value.op is not ops.LAUNCH:
             value = _copied(value)

@@ -80,7 +80,8 @@ def _rebuild(node: UOp, src: tuple[UOp, ...]) -> UOp:
     if op is ops.GATHER:
         return _gathered(node, *src)
     if op is ops.LAUNCH:
-        return UOp(op, node.dtype, tuple([_in_memory(source) for source in src]), node.arg)
+        launch = UOp(op, node.dtype, tuple([_in_memory(source) for source in src]), node.arg)
+        return launch if launch.shape == node.shape else UOp(ops.RESHAPE, node.dtype, (launch,), node.shape)
     if op in ops.ELEMENTWISE and not (op is ops.BITCAST and node.dtype.itemsize != src[0].dtype.itemsize):
         return _elementwise(node, src)
     if op in ops.MOVEMENT:
