@@ -180,13 +180,13 @@ def _compile(kernel: UOp, device: str, key: str) -> Binary:
 
         binary = Binary(kernel_name(kernel), to_text(kernel).encode(), "text")
     else:
-        binary = _machine_code(kernel, target)
+        binary = _machine_code(kernel, target, device, key)
     GlobalCounters.programs_compiled += 1
     store_on_disk("binary", key, json.dumps(binary.to_json()))
     return binary
 
 
-def _machine_code(kernel: UOp, target: Target) -> Binary:
+def _machine_code(kernel: UOp, target: Target, device: str, key: str) -> Binary:
     from lazulite.analysis.describe import kernel_name
     from lazulite.engine import replay
     from lazulite.engine.watch import watch
@@ -197,6 +197,10 @@ def _machine_code(kernel: UOp, target: Target) -> Binary:
     try:
         with faults_of("kernel.heuristic"):
             steps = choose(kernel, target) if SETTINGS.OPT else ()
+        if SETTINGS.BEAM:
+            from lazulite.engine.tune import tune
+
+            steps = tune(kernel, target, Device[device], steps, key)
         binary = compile_kernel(kernel, target, steps, watch(), kernel_name(kernel))
     except StageError as fault:
         if fault.function != SETTINGS.STOP:

@@ -54,14 +54,24 @@ class _Nest:
 
     def divide(self, name: Name, first: int, second: int) -> None:
         """The leaf gives way to two parts with these extents."""
-        old = self.leaves.pop(self._known(name))
+        old = self.leaves.pop(self.unmarked(name))
         at = self.order.index(name)
         self.order[at : at + 1] = [(*name, 0), (*name, 1)]
         self.leaves[(*name, 0)] = _Leaf(first, old.reduces)
         self.leaves[(*name, 1)] = _Leaf(second, old.reduces)
 
-    def _known(self, name: Name) -> Name:
-        self.leaf(name)
+    def mark(self, name: Name, kind: str) -> None:
+        """The leaf's turns become lanes, rows, or work of threads."""
+        leaf = self.leaf(self.unmarked(name))
+        if kind == "parallel" and leaf.reduces:
+            raise StageError("kernel.steps", f"range {text_of(name)} of a reduction cannot be parallel")
+        leaf.kind = kind
+
+    def unmarked(self, name: Name) -> Name:
+        leaf = self.leaf(name)
+        if leaf.kind != "loop" or leaf.grouped:
+            kind = "group" if leaf.grouped else leaf.kind
+            raise StageError("kernel.steps", f"range {text_of(name)} is marked already: {kind}")
         return name
 
 
@@ -76,6 +86,25 @@ def apply(kernel: UOp, steps: Iterable[Step]) -> UOp:
     sink = _rewrite(nest, _final_ranges(nest))
     _check(sink)
     return sink
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A range as steps leave it; its kind is that of `RANGE`."""
+
+    name: Name
+    extent: int
+    reduces: bool
+    kind: str
+
+
+def loops_after(kernel: UOp, steps: Iterable[Step]) -> list[Loop]:
+    """The ranges that stay, outermost first, those of reductions last; the kernel is not rewritten."""
+    nest = _read(_without_empty(kernel))
+    for step in steps:
+        _take(nest, step)
+    kept = [Loop(name, leaf.extent, leaf.reduces, leaf.kind) for name in nest.order if (leaf := nest.leaves[name])]
+    return sorted(kept, key=lambda loop: loop.reduces)
 
 
 def _without_empty(kernel: UOp) -> UOp:
@@ -110,21 +139,29 @@ def _range(name: Name, turns: int, kind: str = "loop") -> UOp:
 def _take(nest: _Nest, step: Step) -> None:
     if isinstance(step, Split):
         turns = nest.leaf(step.range).extent
+        if step.factor < 1:
+            raise StageError("kernel.steps", f"range {text_of(step.range)} cannot be split by {step.factor}")
         nest.splits[step.range] = turns, step.factor
         nest.divide(step.range, -(-turns // step.factor), step.factor)
     elif isinstance(step, Partition):
         _partition(nest, step.range, step.at)
     elif isinstance(step, Reorder):
         places = sorted(nest.order.index(name) for name in step.ranges if nest.leaf(name))
+        if len(set(places)) < len(places):
+            raise StageError("kernel.steps", "a range is named twice in one reorder")
         for place, name in zip(places, step.ranges, strict=True):
             nest.order[place] = name
     elif isinstance(step, Group):
+        if not nest.leaf(nest.unmarked(step.range)).reduces:
+            raise StageError(
+                "kernel.steps", f"range {text_of(step.range)} belongs to no reduction: it cannot be a group"
+            )
         nest.leaf(step.range).grouped = True
     elif isinstance(step, Stage):
         for name in step.axes:
             nest.leaf(name)
     elif not isinstance(step, Keep):
-        nest.leaf(step.range).kind = _KINDS[type(step)]
+        nest.mark(step.range, _KINDS[type(step)])
 
 
 # --- partition: statements and reductions written twice -----------------------------------------

@@ -1,4 +1,4 @@
-"""The command line: `lazulite demo|devices|doctor|explain|bench|replay`.
+"""The command line: `lazulite demo|devices|doctor|explain|bench|tune|replay`.
 
 Each command is a function that takes the parsed arguments and writes its result to stdout.  Exit
 code 0: done.  1: it could not be done, the reason is on stderr.  2: the command line was not
@@ -53,6 +53,13 @@ def explain(options: argparse.Namespace) -> None:
     from lazulite.tools.explain import explain as run_and_tell
 
     run_and_tell(options)
+
+
+def tune(options: argparse.Namespace) -> None:
+    """Run a program while searching for the fastest schedule of each of its kernels."""
+    from lazulite.tools.tune import tune as run_and_search
+
+    run_and_search(options.script, options.arguments, options.beam, options.seconds, options.steps)
 
 
 def bench(options: argparse.Namespace) -> None:
@@ -134,7 +141,7 @@ def _setting_rows() -> list[tuple[str, ...]]:
 # --- the program -----------------------------------------------------------------------------------
 
 COMMANDS: dict[str, Callable[[argparse.Namespace], None]] = {
-    "demo": demo, "devices": devices, "doctor": doctor, "explain": explain, "bench": bench,
+    "demo": demo, "devices": devices, "doctor": doctor, "explain": explain, "bench": bench, "tune": tune,
     "replay": replay,
 }  # fmt: skip
 
@@ -150,6 +157,7 @@ def _parser() -> argparse.ArgumentParser:
     parsers["demo"].add_argument("--seed", type=int, default=0, help="fixes every random number (default 0)")
     parsers["demo"].add_argument("--picture", default="demo.png", help="where to save the picture (default demo.png)")
     _add_explain_arguments(parsers["explain"])
+    _add_tune_arguments(parsers["tune"])
     _add_bench_arguments(parsers["bench"])
     parsers["replay"].add_argument("file", help="the path that the StageError named")
     return parser
@@ -159,6 +167,13 @@ def _add_explain_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kernel", type=int, metavar="N", help="tell of this kernel only")
     parser.add_argument("--stage", metavar="NAME", help="the program after this stage")
     parser.add_argument("--rules", action="store_true", help="which rewrite rules fired, how often, and where")
+    parser.add_argument("script", help="the program to run; what it is given comes after --")
+
+
+def _add_tune_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--beam", type=int, metavar="N", default=0, help="schedules kept (default: setting BEAM, or 4)")
+    parser.add_argument("--seconds", type=int, metavar="N", default=0, help="for each kernel (default: BEAM_SECONDS)")
+    parser.add_argument("--steps", action="store_true", help="print the steps that were found")
     parser.add_argument("script", help="the program to run; what it is given comes after --")
 
 
@@ -185,7 +200,7 @@ def main(arguments: Sequence[str]) -> int:
     parser, cut = _parser(), list(arguments).index("--") if "--" in arguments else len(arguments)
     options = parser.parse_args(arguments[:cut])
     options.arguments = list(arguments[cut + 1 :])
-    if options.arguments and options.command != "explain":
+    if options.arguments and options.command not in ("explain", "tune"):
         parser.error(f"{options.command} takes no arguments after --")
     try:
         read_environment(os.environ)  # a misspelt setting is told by every command, not only by those that need one

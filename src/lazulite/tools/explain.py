@@ -7,20 +7,16 @@ a program failed is explained too.
 from __future__ import annotations
 
 import argparse
-import os
-import runpy
-import sys
-import traceback
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import redirect_stdout
 
-from lazulite.base.errors import LazuliteError, nearest
-from lazulite.base.terminal import columns, duration, say
+from lazulite.base.errors import nearest
+from lazulite.base.terminal import columns, duration
 from lazulite.engine.explain import STAGES, KernelReport, Recorder
 from lazulite.engine.explain_text import explanation_text, expression, kernel_text
 from lazulite.rewrite.trace import Fired, Trace
 from lazulite.simplify.normal import SIMPLIFY
+from lazulite.tools.script import refusal, run_script
 
 _MOST_EVENTS = 200
 
@@ -29,9 +25,9 @@ def explain(options: argparse.Namespace) -> None:
     """Run a program and tell what each of its realizes does, and why."""
     if options.stage and options.stage not in STAGES:
         hint = nearest(options.stage, STAGES)
-        raise _refusal("--stage", f"there is no stage {options.stage}", f"The stages are {', '.join(STAGES)}.", hint)
+        raise refusal("--stage", f"there is no stage {options.stage}", f"The stages are {', '.join(STAGES)}.", hint)
     with Recorder() as recorder:
-        failure = _run(options.script, options.arguments)
+        failure = run_script(options.script, options.arguments)
     kernels = [kernel for explanation in recorder.explanations for kernel in explanation.kernels]
     chosen = _chosen(kernels, options.kernel)
     if options.stage:
@@ -45,58 +41,17 @@ def explain(options: argparse.Namespace) -> None:
     else:
         _print_all(recorder)
     if failure is not None:
-        raise _refusal("script", failure)
+        raise refusal("script", failure)
 
 
 def _chosen(kernels: Sequence[KernelReport], number: int | None) -> list[int]:
     if number is None:
         return list(range(len(kernels)))
     if not 0 <= number < len(kernels):
-        raise _refusal(
+        raise refusal(
             "--kernel", f"there is no kernel {number}", f"The program ran {len(kernels)} different kernels, from 0."
         )
     return [number]
-
-
-def _refusal(part: str, message: str, rule: str = "", hint: str = "") -> LazuliteError:
-    """An error without a line: that of this file would help nobody."""
-    error = LazuliteError(part, message, rule=rule, hint=hint)
-    error.origins.clear()
-    return error
-
-
-# --- running the program ---------------------------------------------------------------------------
-
-
-def _run(script: str, arguments: list[str]) -> str | None:
-    """Run the program as the main module; why it failed, or None."""
-    if not os.path.isfile(script):
-        raise _refusal("script", f"there is no file {script}")
-    kept, sys.argv = sys.argv, [script, *arguments]
-    sys.path.insert(0, os.path.dirname(os.path.abspath(script)))
-    try:
-        with redirect_stdout(sys.stderr):
-            runpy.run_path(script, run_name="__main__")
-    except SystemExit as end:
-        return None if end.code in (None, 0) else f"{script} ended with {end.code}"
-    except LazuliteError as error:
-        say(str(error))
-        return f"{script} ended with {type(error).__name__}"
-    except Exception as error:
-        say("".join(_traceback(error)).rstrip())
-        return f"{script} ended with {type(error).__name__}"
-    finally:
-        sys.argv = kept
-        sys.path.pop(0)
-    return None
-
-
-def _traceback(error: Exception) -> list[str]:
-    """The traceback from the program's own lines on."""
-    found = traceback.TracebackException.from_exception(error)
-    inside = (__file__, runpy.__file__, "<frozen runpy>")
-    found.stack[:] = [frame for frame in found.stack if frame.filename not in inside]
-    return list(found.format())
 
 
 # --- telling ---------------------------------------------------------------------------------------

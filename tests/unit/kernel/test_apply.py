@@ -92,6 +92,13 @@ def test_ranges_with_one_turn_are_gone():
         ((Split((0,), 2), Partition((0, 1), 1)), "part of a split"),
         ((Parallel((1,)),), "only the outermost loop can be parallel"),
         ((Vectorize((0,)), Vectorize((1,))), "two vectorized ranges"),
+        ((Split((0,), 0),), "cannot be split by 0"),
+        ((Tile((0,)), Split((0,), 2)), "marked already: row"),
+        ((Vectorize((0,)), Tile((0,))), "marked already: lane"),
+        ((Group((2,)), Split((2,), 2)), "marked already: group"),
+        ((Group((0,)),), "belongs to no reduction"),
+        ((Reorder(((0,), (0,))),), "named twice"),
+        ((Parallel((2,)),), "of a reduction cannot be parallel"),
     ],
 )
 def test_illegal_steps_say_why(steps, message):

@@ -273,12 +273,12 @@ def test_nan_another_shape_and_another_value_are_wrong(got):
 class Noted:
     """A seat that notes when it is asked."""
 
-    def __init__(self, name, seen):
-        self.name, self.seen = name, seen
+    def __init__(self, name, seen, taken=1.0):
+        self.name, self.seen, self.taken = name, seen, taken
 
     def seconds(self):
         self.seen.append(self.name)
-        return 1.0
+        return self.taken
 
 
 def test_participants_take_turns_in_changing_order_with_a_pause_before_each(monkeypatch):
@@ -290,7 +290,12 @@ def test_participants_take_turns_in_changing_order_with_a_pause_before_each(monk
 
 
 def test_measuring_ends_when_its_time_is_over():
-    assert 3 == len(measure.take_turns([Noted("a", [])], measure.Effort(50, 0.0, 3))["a"])
+    assert 3 == len(measure.take_turns([Noted("a", [], 0.0)], measure.Effort(50, 0.0, 3))["a"])
+
+
+def test_a_participant_that_alone_used_up_the_time_sits_out():
+    times = measure.take_turns([Noted("fast", []), Noted("slow", [], 7.0)], measure.Effort(5, 10.0, 3))
+    assert {"fast": 5, "slow": 2} == {name: len(taken) for name, taken in times.items()}
 
 
 def test_an_untimed_call_comes_before_those_that_are_timed():

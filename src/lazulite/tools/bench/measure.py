@@ -42,6 +42,8 @@ it for 8 ms, the OpenBLAS of NumPy for 118 ms, and a thread that spins takes a c
 QUICK = Effort(turns=2, seconds=1.0, fewest=2)
 _SETTLE = 3
 """How often a participant is called before it takes turns: some compile at the second call."""
+_LONG = 1.0
+"""Seconds of a call that is so long that no call before it matters to its time."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,8 @@ class Here:
 
     call: Call
     workload: Workload
+    last = 0.0
+    """Seconds of a call while it was prepared."""
 
     def __init__(self, player: Participant) -> None:
         self.name, self.player = player.name, player
@@ -78,25 +82,31 @@ class Here:
         self.workload, self.call = workload, _nothing
         try:
             self.call = self.player.prepare(workload, draw(workload.inputs))
-            begin = time.perf_counter()
-            self.call()
-            first = time.perf_counter() - begin
-            for _ in range(_SETTLE - 1):
-                self.call()
-            return Prepared(first, self.player.fetch(self.call()))
+            results, first = self._timed()
+            for _ in range(_SETTLE):
+                results, self.last = self._timed()
+                if self.last > _LONG:
+                    break
+            return Prepared(first, self.player.fetch(results))
         except Lacks:
             raise
         except Exception as error:
             raise Fails(f"{type(error).__name__}: {_first_line(str(error))}") from error
 
     def seconds(self) -> float:
-        """The time of one call, after an untimed one."""
+        """The time of one call, after an untimed one if it is short."""
         repeat, clock = self.workload.calls, self.workload.clock
-        self.call()
+        if self.last < _LONG:
+            self.call()
         begin = clock()
         for _ in range(repeat):
             self.call()
         return (clock() - begin) / repeat
+
+    def _timed(self) -> tuple[Any, float]:
+        begin = time.perf_counter()
+        results = self.call()
+        return results, time.perf_counter() - begin
 
 
 def _nothing() -> None:
@@ -175,7 +185,7 @@ def relative_error(got: Any, want: Any) -> float:
 
 
 def take_turns(seats: Sequence[Seat], effort: Effort) -> dict[str, list[float]]:
-    """Seconds a call takes, by participant."""
+    """Seconds a call takes, by participant; one that alone used up the time of all sits out."""
     times: dict[str, list[float]] = {seat.name: [] for seat in seats}
     begin = time.perf_counter()
     for turn in range(effort.turns if seats else 0):
@@ -183,6 +193,8 @@ def take_turns(seats: Sequence[Seat], effort: Effort) -> dict[str, list[float]]:
             break
         first = turn % len(seats)
         for seat in [*seats[first:], *seats[:first]]:
+            if sum(times[seat.name]) > effort.seconds:
+                continue
             time.sleep(effort.pause)
             times[seat.name].append(seat.seconds())
     return times
