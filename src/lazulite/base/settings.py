@@ -146,7 +146,7 @@ class Settings:
                     "3 its schedule, 4 its text, 5 every stage.", unprefixed=True)
     BEAM = Setting(whole(0), 0, "How many candidate schedules a search keeps for each kernel; 0 does not search.",
                    keyed=True, unprefixed=True)
-    BEAM_SECONDS = Setting(whole(1), 10, "How long such a search may try schedules of one kernel.")
+    BEAM_SECONDS = Setting(whole(0), 10, "How long such a search may try schedules of one kernel.")
     THREADS = Setting(whole(0), 0, "Threads that compute on the CPU; 0 is one for each physical core.", selects=True)
     CACHE = Setting(flag(), 1, "Keep plans and compiled programs on disk.")
     CACHE_DIR = Setting(text("a directory"), "", "Where they are kept; by default `lazulite` in the user's cache "
