@@ -326,5 +326,7 @@ LINEAR = op("linear", None, "structure", "Nodes in the order in which the emitte
 RANGE_KINDS = ("loop", "parallel", "lane", "row")
 ELEMENTWISE = frozenset(o for o in OPS.values() if o.family == "elementwise")
 MOVEMENT = frozenset(o for o in OPS.values() if o.family == "movement")
+ONLY_LOWERED = frozenset({CDIV, CMOD, SCALEB})
+"""Elementwise ops that occur below `KERNEL` only, so they need no gradient."""
 COMPARISONS = frozenset({LT, LE, EQ, NE})
 REDUCING = frozenset({ADD, MUL, MAX, MIN, AND, OR})
