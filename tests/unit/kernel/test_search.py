@@ -62,6 +62,17 @@ def test_a_winner_that_is_slower_when_measured_again_does_not_win():
     assert START == run(Made(once)).steps
 
 
+def test_a_winner_that_is_faster_by_chance_now_and_then_does_not_win():
+    """The shortest time of a busy machine says little by itself."""
+    calls = []
+
+    def now_and_then(steps):
+        calls.append(steps)
+        return 1.0 if steps == START else 0.5 if calls.count(steps) in (1, 4) else 1.5
+
+    assert START == run(Made(now_and_then)).steps
+
+
 def test_a_schedule_with_wrong_results_is_never_answered():
     found = run(Made(by_factor, wrong=lambda steps: steps != START))
     assert START == found.steps and found.wrong > 0
@@ -88,7 +99,7 @@ def test_no_time_means_the_steps_to_begin_with():
 def test_every_schedule_is_measured_once_before_the_decision(width):
     trial = Made(by_factor)
     found = run(trial, width)
-    tried = trial.measured[:-6]
+    tried = trial.measured[:-14]
     assert len(tried) == len(set(tried)) == 1 + found.tried - found.refused
 
 
