@@ -49,8 +49,9 @@ class Trial:
         slots: dict[int, Argument] = {**scalars, **handles}
         self.arguments = [slots.get(slot, 0) for slot in range(max(slots) + 1)]
         self._restore(self.memory)
+        self._programs: dict[tuple[Step, ...], Program] = {}
 
-    def seconds(self, steps: Sequence[Step], limit: float) -> float:
+    def seconds(self, steps: tuple[Step, ...], limit: float) -> float:
         """The shortest of several runs after one that is not counted; infinity once it is clearly above the limit."""
         program = self._program(steps)
         if self._once(program) > _FEW * limit:
@@ -62,7 +63,7 @@ class Trial:
                 return math.inf
         return min(times)
 
-    def agrees(self, steps: Sequence[Step]) -> bool:
+    def agrees(self, steps: tuple[Step, ...]) -> bool:
         """Whether what is stored is what the program without steps stores."""
         results = self._results(steps)
         return all(_close(results[slot], want, self.stored[slot]) for slot, want in self._reference.items())
@@ -71,7 +72,7 @@ class Trial:
     def _reference(self) -> dict[int, Any]:
         return self._results(())
 
-    def _results(self, steps: Sequence[Step]) -> dict[int, Any]:
+    def _results(self, steps: tuple[Step, ...]) -> dict[int, Any]:
         self._restore(self.stored)
         self._once(self._program(steps))
         found = {
@@ -84,8 +85,13 @@ class Trial:
         for slot in slots:
             self.memory[slot].copy_in(memoryview(self.contents[slot]).cast("B"))
 
-    def _program(self, steps: Sequence[Step]) -> Program:
-        binary = compile_kernel(self.kernel, self.target, tuple(steps), name="tried")
+    def _program(self, steps: tuple[Step, ...]) -> Program:
+        if steps not in self._programs:
+            self._programs[steps] = self._compiled(steps)
+        return self._programs[steps]
+
+    def _compiled(self, steps: tuple[Step, ...]) -> Program:
+        binary = compile_kernel(self.kernel, self.target, steps, name="tried")
         if binary.scratch_bytes > _MOST_SCRATCH * self.target.l2:
             raise StageError("kernel.steps", f"{binary.scratch_bytes} bytes of scratch memory are too many to try")
         return self.device.load(binary)
