@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from lazulite.ir.uop import UOp as UOp
     from lazulite.runtime.counters import GlobalCounters as GlobalCounters
     from lazulite.runtime.registry import Device as Device
+    from lazulite.tensor.jit import TinyJit as TinyJit
+    from lazulite.tensor.jit import jit as jit
     from lazulite.tensor.tensor import Tensor as Tensor
 
 __version__ = "0.1.0"
@@ -44,8 +46,10 @@ _HOMES = {
     "GlobalCounters": "lazulite.runtime.counters",
     "KernelInfo": "lazulite.ir.calls",
     "Tensor": "lazulite.tensor.tensor",
+    "TinyJit": "lazulite.tensor.jit",
     "UOp": "lazulite.ir.uop",
     "dtypes": "lazulite.ir.dtype",
+    "jit": "lazulite.tensor.jit",
     "nn": "lazulite.nn",
 } | dict.fromkeys(_ERRORS, "lazulite.base.errors")
 """Every public name and the module that defines it, or that it is."""

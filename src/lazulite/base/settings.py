@@ -186,6 +186,15 @@ class Settings:
             layer.selection = tuple([layer.values[setting.name] for setting in DECLARED.values() if setting.selects])
         return layer.selection
 
+    @property
+    def traced(self) -> tuple[object, ...]:
+        """Whether somebody watches what runs, and the values that decide what a function of tensors does."""
+        layer = _current.get() or _root()
+        if layer.traced is None:
+            values = layer.values
+            layer.traced = (values["DEBUG"] >= 2, values["TRAINING"], values["DEV"], *self.selection)
+        return layer.traced
+
 
 DECLARED: Mapping[str, Setting[Any]] = {n: s for n, s in vars(Settings).items() if isinstance(s, Setting)}
 SETTINGS = Settings()
@@ -194,12 +203,13 @@ SETTINGS = Settings()
 class _Layer:
     """All values as one `Context`, or the environment, leaves them, and what they were before."""
 
-    __slots__ = ("key", "outer", "selection", "values")
+    __slots__ = ("key", "outer", "selection", "traced", "values")
 
     def __init__(self, values: dict[str, Any], outer: _Layer | None) -> None:
         self.values, self.outer = values, outer
         self.key: tuple[object, ...] | None = None
         self.selection: tuple[object, ...] | None = None
+        self.traced: tuple[object, ...] | None = None
 
 
 _current: ContextVar[_Layer | None] = ContextVar("lazulite_settings", default=None)

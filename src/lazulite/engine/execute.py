@@ -50,8 +50,13 @@ class _Lock:
 _ONE_AT_A_TIME = _Lock()
 
 
-OBSERVERS: list[Callable[[Sequence[Output]], None]] = []
-"""Called with what a realize is about to compute, before its first launch."""
+def one_at_a_time() -> threading.RLock:
+    """What a thread holds while it realizes, or does something else that no realize may come between."""
+    return _ONE_AT_A_TIME.lock
+
+
+OBSERVERS: list[Callable[[Run, Sequence[Output]], None]] = []
+"""Called with what a realize is about to run, and what it then has computed, before its first launch."""
 
 
 def realize(handles: Iterable[Handle]) -> None:
@@ -113,7 +118,7 @@ def _complete(work: Work, run: Run | None) -> None:
     """Launch and commit; writes of storages together."""
     for output in work.outputs:
         if output.target is not None:
-            with _uninterrupted():
+            with uninterrupted():
                 _launch_and_commit(work, run)
             return
     _launch_and_commit(work, run)
@@ -122,7 +127,7 @@ def _complete(work: Work, run: Run | None) -> None:
 def _launch_and_commit(work: Work, run: Run | None) -> None:
     if run is not None:
         for observe in OBSERVERS:
-            observe(work.outputs)
+            observe(run, work.outputs)
         _submit(run, work.outputs)
         _commit(run, work.outputs)
     work.done()
@@ -210,7 +215,7 @@ def _lose(outputs: Sequence[Output], plan: Plan, begun: int, error: BaseExceptio
 
 
 @contextmanager
-def _uninterrupted() -> Iterator[None]:
+def uninterrupted() -> Iterator[None]:
     """Hold Ctrl-C back, so that what launches write together is written, and noted as written, together.
 
     A mask of this thread would not do: the kernel then gives the signal to another thread, and Python

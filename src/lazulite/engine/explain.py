@@ -18,6 +18,7 @@ from lazulite.base.settings import SETTINGS
 from lazulite.engine import execute
 from lazulite.engine.explain_text import explanation_text, kernel_text
 from lazulite.engine.handles import Handle, stored
+from lazulite.engine.loaded import Run
 from lazulite.engine.outputs import Output
 from lazulite.engine.storage import Storage, fill_of, storage_of
 from lazulite.ir import ops
@@ -281,7 +282,7 @@ class Recorder:
     def __exit__(self, *failure: object) -> None:
         execute.OBSERVERS.remove(self._observe)
 
-    def _observe(self, outputs: Sequence[Output]) -> None:
+    def _observe(self, run: Run, outputs: Sequence[Output]) -> None:
         targets = [None if output.target is None else output.target.node() for output in outputs]
         key = fingerprint([output.value for output in outputs], targets, fill_of, stored).key
         number = self._known.setdefault(key, len(self.counts))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
 from lazulite.analysis.regions import Region
@@ -42,7 +42,7 @@ _written = _Held()
 """Those that were written to since they were realized, and perhaps others."""
 _tracked = _Held()
 """Those with `requires_grad`, and perhaps others."""
-_history: weakref.WeakKeyDictionary[UOp, UOp] = weakref.WeakKeyDictionary()
+_history: weakref.WeakKeyDictionary[UOp, UOp | Callable[[], UOp]] = weakref.WeakKeyDictionary()
 
 
 class Handle:
@@ -107,7 +107,7 @@ def tracked_values() -> set[UOp]:
     return {handle.value for handle in _tracked if handle.requires_grad}
 
 
-def _pending_writes() -> list[Handle]:
+def pending_writes() -> list[Handle]:
     """The handles whose storage is not what this thread wrote to them."""
     this_thread, found = threading.get_ident(), []
     for handle in _written:
@@ -143,14 +143,18 @@ def stored(node: UOp) -> UOp | None:
     return buffer if buffer is not None and is_current(buffer) else None
 
 
-def keep_history(buffer: UOp, expression: UOp) -> None:
-    """Remember how a stored value was made, for gradients."""
+def keep_history(buffer: UOp, expression: UOp | Callable[[], UOp]) -> None:
+    """Remember how a stored value was made, for gradients; a callable makes the expression when it is needed."""
     _history[buffer] = expression
 
 
 def history(buffer: UOp) -> UOp | None:
     """How a stored value was made, if a gradient may ask."""
-    return _history.get(buffer) if buffer.op is ops.BUFFER else None
+    known = _history.get(buffer) if buffer.op is ops.BUFFER else None
+    if known is None or isinstance(known, UOp):
+        return known
+    made = _history[buffer] = known()
+    return made
 
 
 def recomputed(values: list[UOp | None]) -> list[UOp | None]:
@@ -160,7 +164,7 @@ def recomputed(values: list[UOp | None]) -> list[UOp | None]:
         gone = [n for n in toposort(*known) if n.op is ops.BUFFER and n in _history and not is_current(n)]
         if not gone:
             break
-        known = substitute(known, {node: _history[node] for node in gone})
+        known = substitute(known, {node: past for node in gone if (past := history(node)) is not None})
     found = iter(known)
     return [None if value is None else next(found) for value in values]
 
@@ -191,7 +195,7 @@ def with_company(
     if not chosen:
         return []
     if state:
-        chosen |= dict.fromkeys(_pending_writes())
+        chosen |= dict.fromkeys(pending_writes())
     while True:
         replaced = {h.storage.node() for h in chosen if h.storage is not None}
         replaced |= written_by([h.value for h in chosen])
@@ -203,6 +207,13 @@ def with_company(
         chosen |= dict.fromkeys(company)
         if not any(h.value.has_effects for h in company):  # a reader may write storages of its own
             return list(chosen)
+
+
+def readers_of(replaced: set[UOp], known: Collection[Handle]) -> list[Handle]:
+    """Live handles, other than the known ones, whose value is or needs contents that are about to be replaced."""
+    others = [handle for handle in live_handles() if handle not in known]
+    reading = _reaching([handle.value for handle in others], replaced)
+    return [handle for handle in others if handle.value in reading]
 
 
 def _reaching(values: list[UOp], targets: set[UOp]) -> set[UOp]:

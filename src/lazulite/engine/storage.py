@@ -20,13 +20,16 @@ if TYPE_CHECKING:
     from lazulite.runtime.buffer import Buffer
 
 _numbers = itertools.count()
+_layouts: dict[tuple[DType, tuple[int, ...], str], int] = {}
 
 
 class Storage:
     """Memory for elements of one type in row-major order, on one device."""
 
-    __slots__ = ("__weakref__", "buffer", "device", "dtype", "failure", "fill", "number", "shape", "version")
+    __slots__ = ("__weakref__", "buffer", "device", "dtype", "failure", "fill", "layout", "number", "shape", "version")
     buffer: Buffer | None
+    layout: int
+    """A number for the type, the shape and the device together."""
     failure: str | None
     """Why the contents are lost, after a fault during a write."""
 
@@ -40,6 +43,7 @@ class Storage:
     ) -> None:
         self.number, self.version = next(_numbers), 0
         self.dtype, self.shape, self.device = dtype, shape, device
+        self.layout = _layouts.setdefault((dtype, shape, device), len(_layouts))
         self.buffer, self.fill, self.failure = buffer, fill, None
 
     @property
@@ -57,6 +61,11 @@ class Storage:
         self.buffer, self.fill, self.failure = buffer, None, None
         self.version += 1
         return self.node()
+
+
+def next_number() -> int:
+    """A number that every storage made from now on exceeds."""
+    return next(_numbers)
 
 
 def storage_of(node: UOp) -> Storage:

@@ -16,6 +16,7 @@ from lazulite.base.errors import DeviceError, DTypeError
 from lazulite.engine.execute import realize
 from lazulite.engine.handles import Handle
 from lazulite.engine.storage import Storage, storage_of
+from lazulite.engine.tracing import refuse_reading
 from lazulite.ir import ops
 from lazulite.ir.dtype import STORED, DType, dtypes
 from lazulite.runtime.buffer import Buffer
@@ -72,8 +73,9 @@ class ExchangeMethods(HostMethods):
         """
         if dl_device not in (None, self.__dlpack_device__()):
             raise DeviceError("dlpack", f"memory of {self.device} is host memory, not on device {dl_device}")
+        refuse_reading("dlpack", self)
         memory = None if copy else self._own_memory()
-        return _capsule(memoryview(self._bytes()) if memory is None else memory, self.dtype, self.shape)
+        return _capsule(memoryview(self._bytes("dlpack")) if memory is None else memory, self.dtype, self.shape)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         """The kind and number of the device in DLPack's terms; DeviceError where the memory is not the host's.

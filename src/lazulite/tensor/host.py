@@ -17,6 +17,7 @@ from lazulite.base.terminal import size_text
 from lazulite.engine.execute import realize
 from lazulite.engine.handles import Handle
 from lazulite.engine.storage import Storage, storage_of
+from lazulite.engine.tracing import refuse_reading
 from lazulite.ir import ops
 from lazulite.ir.dtype import STORED, DType, Scalar, dtypes
 from lazulite.ir.uop import UOp
@@ -50,7 +51,7 @@ class HostMethods(Base):
         >>> bytes(Tensor([1, 2], dtype="uint8").data())
         b'\\x01\\x02'
         """
-        return memoryview(self._bytes()).toreadonly()
+        return memoryview(self._bytes("data")).toreadonly()
 
     def numpy(self) -> Any:
         """The realized elements as a NumPy array of their own (bfloat16 as float32, which holds it exactly).
@@ -62,7 +63,7 @@ class HostMethods(Base):
 
         if self.dtype is dtypes.bfloat16:
             return self._derived(self.uop.cast(dtypes.float32)).numpy()
-        return numpy.frombuffer(self._bytes(), dtype=self.dtype.name).reshape(self.shape)
+        return numpy.frombuffer(self._bytes("numpy"), dtype=self.dtype.name).reshape(self.shape)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         result = self.numpy()
@@ -74,7 +75,7 @@ class HostMethods(Base):
         >>> Tensor([[1, 2], [3, 4]]).tolist(), Tensor(2.5).tolist()
         ([[1, 2], [3, 4]], 2.5)
         """
-        return _nested(_elements(self._bytes(), self.dtype), self.shape)
+        return _nested(_elements(self._bytes("tolist"), self.dtype), self.shape)
 
     def item(self) -> Scalar:
         """The only element as a Python number; ShapeError where there are more or none.
@@ -89,7 +90,7 @@ class HostMethods(Base):
             raise ShapeError(
                 function, f"a tensor of one element is needed, got {self.shape}", about={"tensor": self}, hint=hint
             )
-        return _elements(self._bytes(), self.dtype)[0]
+        return _elements(self._bytes(function), self.dtype)[0]
 
     def __bool__(self) -> bool:
         return bool(self._only("bool", "any() or all(), or a where(...) in the place of the if"))
@@ -119,10 +120,11 @@ class HostMethods(Base):
 
     def __reduce__(self) -> tuple[Any, ...]:
         wanted = self._handle.requires_grad
-        return _unpickled, (type(self), self._bytes(), self.shape, self.dtype.name, self.device, wanted)
+        return _unpickled, (type(self), self._bytes("pickle"), self.shape, self.dtype.name, self.device, wanted)
 
-    def _bytes(self) -> bytearray:
-        """The realized elements."""
+    def _bytes(self, function: str) -> bytearray:
+        """The realized elements, on behalf of a public function."""
+        refuse_reading(function, self)
         handle = self._handle
         realize([handle])
         if handle.value.op is not ops.BUFFER:

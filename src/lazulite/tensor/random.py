@@ -13,11 +13,11 @@ probabilities of two values differ by less than 2**-32 of themselves (64 bits fo
 from __future__ import annotations
 
 import math
-import threading
 from typing import Any, Self
 
 from lazulite.base.errors import ArgumentError, DTypeError
 from lazulite.base.settings import SETTINGS
+from lazulite.engine.stream import STREAM
 from lazulite.ir import ops
 from lazulite.ir.dtype import DType, dtypes
 from lazulite.ir.uop import UOp
@@ -26,35 +26,6 @@ from lazulite.tensor.create import CreateMethods, shape_of
 from lazulite.tensor.logic import LogicMethods
 
 _WORD = dtypes.uint64
-_FIRST = 1 << 32
-"""Positions and keys keep away from 0 and 1, which the compiler would build into a program."""
-
-
-class _Stream:
-    """The seed, and how many elements were drawn."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.restart(0)
-
-    def restart(self, seed: int) -> None:
-        with self.lock:
-            self.key, self.position = _key_of(seed), _FIRST
-
-    def take(self, count: int) -> tuple[int, int]:
-        """The key and the first of `count` positions that belong to this draw."""
-        with self.lock:
-            position = self.position
-            self.position += count
-            return self.key, position
-
-
-def _key_of(seed: int) -> int:
-    """Different seeds give different keys (an odd factor and a constant)."""
-    return (seed * 0x9E3779B97F4A7C15 + 0xD1B54A32D192ED03) & _WORD.max  # type: ignore[operator]
-
-
-_STREAM = _Stream()
 
 
 class RandomMethods(LogicMethods, CreateMethods):
@@ -70,7 +41,7 @@ class RandomMethods(LogicMethods, CreateMethods):
         >>> Tensor.manual_seed(7); Tensor.rand(3).tolist() == first
         True
         """
-        _STREAM.restart(seed)
+        STREAM.restart(seed)
 
     @classmethod
     def rand(cls, *shape: Any, dtype: DTypeLike | None = None, device: str | None = None) -> Self:
@@ -241,7 +212,7 @@ def _float_type(function: str, dtype: DTypeLike | None) -> DType:
 def _words(shape: Shape) -> UOp:
     """64 random bits for each element: the next positions of the stream."""
     count = math.prod(shape)
-    key, position = _STREAM.take(count)
+    key, position = STREAM.take(count)
     counter = UOp(ops.IOTA, _WORD, (), count) + UOp.const(_WORD, position)
     words = UOp.apply(ops.THREEFRY, counter, UOp.const(_WORD, key))
     return UOp(ops.RESHAPE, _WORD, (words,), shape)

@@ -1,0 +1,179 @@
+"""A recorded call, ready to be carried out again: launch lists with everything laid out in numbered slots.
+
+Leaves, fresh outputs and words of the random stream vary from replay to replay; intermediate memory, data
+from the host and all other numbers are kept here.  A replay does what the eager call did: it allocates the
+outputs (memory that somebody holds is never written), submits, moves the random stream on, and notes which
+storages have new contents.
+
+Invariant: all that may fail (allocation, readers of what will be overwritten) comes before the submission,
+and a fault during it loses the contents of the written storages only.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+
+from lazulite.base.errors import OutOfMemoryError
+from lazulite.engine.execute import materialize, realize, uninterrupted
+from lazulite.engine.handles import Handle, keep_history, live_handles, readers_of
+from lazulite.engine.past import Moment, Past
+from lazulite.engine.recording import Hidden, Leaf, Recording, Seed, Source
+from lazulite.engine.results import Fill, Result, Same
+from lazulite.engine.slots import Slots
+from lazulite.engine.storage import Storage
+from lazulite.engine.stream import STREAM
+from lazulite.ir.uop import UOp
+from lazulite.runtime.buffer import Buffer
+from lazulite.runtime.counters import GlobalCounters
+from lazulite.runtime.device import Argument
+
+
+class Captured:
+    """The trace of a call with its results, carried out over the storages of leaves."""
+
+    def __init__(self, recording: Recording, results: Sequence[Same | Result], past: Past | None) -> None:
+        trace = recording.trace
+        self.results, self._past, self._drawn = tuple(results), past, trace.drawn
+        renewed = [r.source for r in results if isinstance(r, Result) and not isinstance(r.source, _ELSEWHERE)]
+        slots = Slots(recording, renewed)
+        self._lists, self._kept = slots.launch_lists(), slots.kept
+        self._leaves = [leaf.number for leaf in slots.leaves]
+        self._fresh, self._draws = list(slots.fresh.values()), slots.draws
+        self._fresh_number = {source: number for number, source in enumerate(slots.fresh)}
+        written = dict.fromkeys(source for step in trace.steps for source in step.writes)
+        self.written = [source.number for source in written if isinstance(source, Leaf)]
+        """The leaves whose storage is written."""
+        self._hidden = [_Hidden(storage, Hidden(number) in written) for number, storage in enumerate(recording.hidden)]
+        launches = [command.launch for step in trace.steps for command in step.loaded.commands]
+        self._operations = sum([launch.operations for launch in launches])
+        self._bytes = sum([launch.bytes_touched for launch in launches])
+
+    def fits(self) -> bool:
+        """Whether the tensors that the call used without being seen to reach them are as they were."""
+        return all(hidden.fits() for hidden in self._hidden)
+
+    def run(self, handles: Sequence[Handle], storages: Sequence[Storage]) -> list[Handle]:
+        """Carry the call out; `storages` are those of the leaves, in memory.  The handles of the results."""
+        written = {handles[number]: storages[number] for number in self.written}
+        for hidden in self._hidden:
+            if hidden.written:
+                written[hidden.handle()] = hidden.storage
+        moment = None if self._past is None else self._past.begin(storages)
+        if not written:
+            buffers = self._allocate()
+            self._submit(storages, buffers)
+        else:
+            readers = readers_of({storage.node() for storage in written.values()}, written)
+            if readers:
+                realize(readers)
+            buffers = self._allocate()
+            self._write(storages, buffers, written)
+        return self._results(handles, storages, buffers, moment)
+
+    def _write(self, storages: Sequence[Storage], buffers: Sequence[Buffer], written: dict[Handle, Storage]) -> None:
+        with uninterrupted():
+            try:
+                self._submit(storages, buffers)
+            except BaseException as error:
+                for storage in written.values():
+                    storage.failure = f"{type(error).__name__} while a captured function wrote it"
+                raise
+            for handle, storage in written.items():
+                handle.value = storage.written(materialize(storage))
+
+    def _allocate(self) -> list[Buffer]:
+        buffers = []
+        for device, nbytes, label in self._fresh:
+            try:
+                buffers.append(Buffer(device, nbytes, label=label or "").allocate())
+            except OutOfMemoryError as error:
+                error.add_origin(label)
+                raise
+        return buffers
+
+    def _submit(self, storages: Sequence[Storage], buffers: Sequence[Buffer]) -> None:
+        values: list[Argument] = [storages[number].buffer.handle for number in self._leaves]  # type: ignore[union-attr,misc]
+        values += [buffer.handle for buffer in buffers]  # type: ignore[misc]
+        if self._drawn:
+            key, begin = STREAM.take(self._drawn)
+            values += [key if isinstance(word, Seed) else begin + word.offset for word in self._draws]
+        for launches in self._lists:
+            launches.device.queue.submit(launches, values)
+        GlobalCounters.global_ops += self._operations
+        GlobalCounters.global_mem += self._bytes
+
+    # --- results --------------------------------------------------------------------------------
+
+    def _results(
+        self, handles: Sequence[Handle], storages: Sequence[Storage], buffers: Sequence[Buffer], moment: Moment | None
+    ) -> list[Handle]:
+        made: list[Handle] = []
+        owned: dict[Source, Storage] = {}
+        for number, result in enumerate(self.results):
+            if isinstance(result, Same):
+                made.append(handles[result.leaf])
+                continue
+            storage: Storage | None = None
+            if isinstance(result.source, UOp):
+                node = result.source
+            else:
+                storage = self._storage(result, result.source, storages, buffers, owned)
+                node = storage.node()
+            if node.origin is None:
+                node.origin = result.origin
+            handle = Handle(
+                node, storage if result.owns else None, requires_grad=result.requires_grad, leaf=result.leaf,
+                shared=result.shared,
+            )  # fmt: skip
+            if result.remembers and self._past is not None and moment is not None:
+                keep_history(node, self._past.expression(number, moment))
+            made.append(handle)
+        for handle, result in zip(made, self.results, strict=True):
+            if isinstance(result, Result) and result.above:
+                handle.ancestors = tuple([
+                    (weakref.ref(handles[number] if is_leaf else made[number]), region)
+                    for is_leaf, number, region in result.above
+                ])  # fmt: skip
+        return made
+
+    def _storage(
+        self, result: Result, source: Source | Fill, storages: Sequence[Storage], buffers: Sequence[Buffer],
+        owned: dict[Source, Storage],
+    ) -> Storage:  # fmt: skip
+        """The storage that a result shows."""
+        if isinstance(source, Fill):
+            return Storage(result.dtype, result.shape, result.device, fill=source.value)
+        if isinstance(source, Leaf):
+            return storages[source.number]
+        if isinstance(source, Hidden):
+            return self._hidden[source.number].storage
+        storage = owned.get(source)
+        if storage is None:
+            buffer = buffers[self._fresh_number[source]]
+            storage = owned[source] = Storage(result.dtype, result.shape, result.device, buffer)
+        return storage
+
+
+_ELSEWHERE = (UOp, Fill, Leaf, Hidden)
+"""Where results come from that allocate nothing."""
+
+
+class _Hidden:
+    """A tensor that the call used without being seen to reach it."""
+
+    def __init__(self, storage: Storage, written: bool) -> None:
+        self.storage, self.written = storage, written
+        owner = next((handle for handle in live_handles() if handle.storage is storage), None)
+        self._reference = None if owner is None else weakref.ref(owner)
+
+    def handle(self) -> Handle:
+        handle = None if self._reference is None else self._reference()
+        if handle is None:
+            raise LookupError("the tensor is gone")
+        return handle
+
+    def fits(self) -> bool:
+        """Whether the tensor is still held, with the same memory and nothing pending."""
+        handle = None if self._reference is None else self._reference()
+        return handle is not None and handle.storage is self.storage and not handle.pending

@@ -1,0 +1,177 @@
+"""Where everything lies that the commands of a trace name: one numbering for all launch lists of a replay.
+
+First come the slots that vary: leaves, outputs that every replay allocates, words of the random stream.
+Then what stays: intermediate memory, data from the host, numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import NamedTuple
+
+from lazulite.base.origin import Origin
+from lazulite.engine.execute import materialize
+from lazulite.engine.loaded import Command as Launch
+from lazulite.engine.recording import Given, Hidden, Leaf, Made, Recording, Source, Step, Trace, Word
+from lazulite.ir.dtype import by_name
+from lazulite.runtime.buffer import Buffer
+from lazulite.runtime.device import Argument, Device
+from lazulite.runtime.launch_list import Command, Copy, Exec, LaunchList
+from lazulite.runtime.memory import Handle
+from lazulite.runtime.registry import Device as devices
+
+
+class Fresh(NamedTuple):
+    """Memory that every replay allocates anew."""
+
+    device: Device
+    nbytes: int
+    label: Origin | None
+
+
+@dataclass(frozen=True, slots=True)
+class Temporary:
+    """A part of an arena."""
+
+    device: str
+    offset: int
+    nbytes: int
+
+
+class Slots:
+    """The slots of a recorded call; memory in `renewed` is allocated anew by every replay."""
+
+    def __init__(self, recording: Recording, renewed: Iterable[Source]) -> None:
+        self._recording, self._trace = recording, recording.trace
+        self.values: list[Argument] = []
+        """What is in each slot; in those that vary, something of the right size."""
+        self.kept: list[Buffer] = []
+        """The memory of the slots that stay."""
+        self._numbers: dict[Hashable, int] = {}
+        self.leaves = [s for s in _inputs(self._trace) if isinstance(s, Leaf)]
+        self.fresh = {source: self._fresh(source) for source in dict.fromkeys(renewed)}
+        self.draws = [word for word in _words(self._trace) if not isinstance(word, int)]
+        for leaf in self.leaves:
+            self._enter(leaf, 0)
+        for source, fresh in self.fresh.items():
+            self._enter(source, Handle(fresh.nbytes))
+        for word in self.draws:
+            self._enter(word, 0)
+        self.varying = len(self.values)
+        self._arenas = self._allocated_arenas()
+
+    def launch_lists(self) -> list[LaunchList]:
+        """The commands, in a list for each stretch on one device."""
+        commands = self._fillings()
+        for number, step in enumerate(self._trace.steps):
+            places = [*step.inputs, *self._own_memory(number, step), *step.words]
+            numbers = [self._number(place) for place in places]
+            commands += [(launch.queue.device, self._command(launch, numbers, step)) for launch in step.loaded.commands]
+        return [
+            device.launch_list([command for _, command in group], self.values, self.varying)
+            for device, group in groupby(commands, lambda pair: pair[0])
+        ]
+
+    def _command(self, launch: Launch, numbers: Sequence[int], step: Step) -> Command:
+        if launch.program is not None:
+            return Exec(launch.program, tuple([numbers[word] for word in launch.words]))
+        into, source = launch.launch.buffers
+        return Copy(numbers[into], numbers[source], self._device_of(step, source))
+
+    def _device_of(self, step: Step, buffer: int) -> Device:
+        """The device of a buffer of a step's plan."""
+        plan = step.loaded.plan
+        if buffer < plan.inputs:
+            return self._recording.device_of(step.inputs[buffer])
+        buffer -= plan.inputs
+        own = plan.fresh[buffer] if buffer < len(plan.fresh) else plan.temporaries[buffer - len(plan.fresh)]
+        return devices[own.device or step.loaded.device]
+
+    def _fillings(self) -> list[tuple[Device, Command]]:
+        """What gives data of the host to memory that is written or handed out: the data itself stays."""
+        written = {source for step in self._trace.steps for source in step.writes}
+        commands: list[tuple[Device, Command]] = []
+        for number, data in enumerate(self._trace.given):
+            source, device = Given(number), self._recording.device_of(Given(number))
+            pristine = self._filled(device, data)
+            if source in self.fresh or source in written:
+                commands.append((device, Copy(self._number(source), self._enter((source,), pristine), device)))
+            else:
+                self._enter(source, pristine)
+        return commands
+
+    # --- numbers of slots -----------------------------------------------------------------------
+
+    def _number(self, place: Source | Word | Temporary) -> int:
+        """The slot of a place, made where there is none yet."""
+        known = self._numbers.get(place)
+        if known is not None:
+            return known
+        if isinstance(place, int):
+            return self._enter(place, place)
+        if isinstance(place, Hidden):
+            return self._enter(place, materialize(self._recording.hidden[place.number]).require_handle("capture"))
+        if isinstance(place, Made | Given):
+            fresh = self._fresh(place)
+            return self._enter(place, self._allocated(fresh.device, fresh.nbytes))
+        if not isinstance(place, Temporary):
+            raise TypeError(f"{place} has a slot of its own")
+        view = self._arenas[place.device].view(place.offset, place.nbytes)
+        self.kept.append(view)
+        return self._enter(place, view.require_handle("capture"))
+
+    def _enter(self, place: Hashable, value: Argument) -> int:
+        number = self._numbers[place] = len(self.values)
+        self.values.append(value)
+        return number
+
+    def _own_memory(self, number: int, step: Step) -> list[Made | Temporary]:
+        """The fresh outputs and the temporaries of a step, in the order of its plan."""
+        plan = step.loaded.plan
+        made = [Made(number, plan.inputs + position) for position in range(len(plan.fresh))]
+        return [*made, *[Temporary(t.device or step.loaded.device, t.offset, t.nbytes) for t in plan.temporaries]]
+
+    # --- memory ---------------------------------------------------------------------------------
+
+    def _fresh(self, source: Source) -> Fresh:
+        if isinstance(source, Given):
+            return Fresh(self._recording.device_of(source), len(self._trace.given[source.number]), None)
+        if not isinstance(source, Made):
+            raise TypeError(f"{source} is not made by the call")
+        loaded = self._trace.steps[source.run].loaded
+        fresh = loaded.plan.fresh[source.buffer - loaded.plan.inputs]
+        nbytes = math.prod(fresh.shape) * by_name(fresh.dtype).itemsize
+        return Fresh(devices[fresh.device or loaded.device], nbytes, self._recording.origins[source])
+
+    def _allocated(self, device: Device, nbytes: int) -> Handle:
+        buffer = Buffer(device, nbytes, label="memory of a captured function").allocate()
+        self.kept.append(buffer)
+        return buffer.require_handle("capture")
+
+    def _filled(self, device: Device, data: bytes) -> Handle:
+        handle = self._allocated(device, len(data))
+        self.kept[-1].copy_in(memoryview(data))
+        return handle
+
+    def _allocated_arenas(self) -> dict[str, Buffer]:
+        """One arena for each device, large enough for every step: no step needs that of another."""
+        sizes: dict[str, int] = {}
+        for step in self._trace.steps:
+            for name, size in step.loaded.plan.arena_sizes().items():
+                device = name or step.loaded.device
+                sizes[device] = max(sizes.get(device, 0), size)
+        return {
+            name: Buffer(devices[name], size, label="the arena of a captured function").allocate()
+            for name, size in sizes.items()
+        }
+
+
+def _inputs(trace: Trace) -> list[Source]:
+    return list(dict.fromkeys(source for step in trace.steps for source in step.inputs))
+
+
+def _words(trace: Trace) -> list[Word]:
+    return list(dict.fromkeys(word for step in trace.steps for word in step.words))

@@ -1,0 +1,277 @@
+"""`jit`: functions of tensors that are captured, and then carried out without running their Python code.
+
+Every call looks at what the function can reach: its arguments, and what its closure, globals and objects
+hold (`engine/environment.py`).  Types, shapes, devices and all values that are no tensors select a family
+of calls; numbers select a call within the family.  A call that does the same as the one before it in its
+place is captured, and the next is a replay.  So nothing that changes is frozen: what a replay would do
+differently makes the function run again.
+
+Invariant: results and state are those of calling the function itself each time.
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from functools import update_wrapper
+from types import MethodType
+from typing import Any, Generic, ParamSpec, TypeVar
+
+from lazulite.base.errors import ArgumentError, CaptureError
+from lazulite.base.settings import SETTINGS
+from lazulite.engine.capture import record, settle
+from lazulite.engine.captured import Captured
+from lazulite.engine.environment import Survey, survey
+from lazulite.engine.execute import one_at_a_time
+from lazulite.engine.handles import Handle
+from lazulite.engine.results import Unrepeatable
+from lazulite.engine.storage import Storage
+from lazulite.engine.tracing import is_traced, traced
+from lazulite.tensor.aftermath import Aftermath
+from lazulite.tensor.arguments import Arguments
+from lazulite.tensor.tensor import Tensor
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+MOST_VARIANTS = 16
+"""How many families of calls a function may have unless it is told otherwise."""
+_MOST_NUMBERS = 256
+_MOST_SHOWN = 4
+_TOKENS = itertools.count()
+_MOST_REMEMBERED = 8
+"""How many surveys are kept, and how many calls with different numbers of each family."""
+
+
+@dataclass(slots=True)
+class _Known:
+    """What is known about calls with certain numbers."""
+
+    key: object = None
+    """What the last one did."""
+    captured: tuple[Captured, Aftermath] | None = None
+
+
+@dataclass(slots=True)
+class _Family:
+    """Calls that differ in tensors and numbers only."""
+
+    facts: dict[str, str]
+    """What selects the family, by path, for messages."""
+    calls: dict[Hashable, _Known] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Surroundings:
+    """A survey of what the function and some objects hold, and what stands for its key and its numbers."""
+
+    survey: Survey
+    objects: tuple[Any, ...]
+    key: int
+    numbers: int
+
+
+class jit(Generic[P, R]):
+    """A function whose calls are captured and then replayed in one submission each.
+
+    The first call runs the function, the second is captured, later ones are replayed.  Another type, shape or
+    device of a tensor, or another value of anything that is neither tensor nor number, begins a variant of
+    its own, up to `limit`; then a CaptureError names what keeps changing.  Numbers that change run the
+    function again.
+
+    >>> @jit
+    ... def double(x):
+    ...     return x * 2
+    >>> [double(Tensor([n])).item() for n in range(4)]
+    [0, 2, 4, 6]
+    """
+
+    def __init__(self, function: Callable[P, R], *, limit: int = MOST_VARIANTS) -> None:
+        if not callable(function):
+            raise ArgumentError("jit", f"a function is captured, got {type(function).__name__}")
+        self.function, self.limit = function, limit
+        update_wrapper(self, function)
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget everything that was captured, and free its memory."""
+        self.reason = ""
+        """Why the last call that ran was not captured; empty where nothing is in the way."""
+        self._families: dict[Hashable, _Family] = {}
+        self._surroundings: dict[tuple[int, ...], _Surroundings] = {}
+        self._keys: dict[Hashable, int] = {}
+        self._numbers: dict[Hashable, int] = {}
+
+    def __repr__(self) -> str:
+        captured = sum(
+            known.captured is not None for family in self._families.values() for known in family.calls.values()
+        )
+        return f"<jit {self._name}: {captured} captured>"
+
+    @property
+    def _name(self) -> str:
+        return str(getattr(self.function, "__name__", type(self.function).__name__))
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        """As a method: the instance is the first argument."""
+        return self if instance is None else MethodType(self, instance)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        if is_traced():  # a part of the function that is traced
+            return self.function(*args, **kwargs)
+        with one_at_a_time():
+            return self._call(args, kwargs)  # type: ignore[no-any-return]
+
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        arguments = Arguments()
+        arguments.add(args)
+        key = arguments.key
+        if kwargs:
+            key.append(tuple(kwargs))
+            arguments.add(kwargs.values())
+        surroundings = self._surveyed(arguments.objects)
+        tensors = arguments.tensors + surroundings.survey.tensors
+        handles = [tensor._handle for tensor in tensors]
+        graded = [number for number, handle in enumerate(handles) if handle.grad is not None]
+        if graded:  # gradients are leaves as well: `backward` adds to them
+            key.append(tuple(graded))
+            tensors += [handles[number].grad for number in graded]
+            handles += [tensor._handle for tensor in tensors[len(handles) :]]
+        storages = self._settled(tensors, handles, key)
+        settings = SETTINGS.traced
+        key += (surroundings.key, settings)
+        family = self._families.get(tuple(key)) or self._new_family(
+            tuple(key), args, kwargs, surroundings.survey, storages
+        )
+        numbers = surroundings.numbers, *arguments.numbers
+        known = family.calls.get(numbers)
+        if known is None or known.captured is None or settings[0] or not known.captured[0].fits():
+            return self._run(args, kwargs, tensors, handles, storages, surroundings.survey, family, numbers)
+        captured, aftermath = known.captured
+        results = captured.run(handles, storages)
+        surveys = [surroundings.survey]
+        if aftermath.needs_arguments:
+            surveys.append(survey(Tensor, _named(self.function, args, kwargs), surroundings.survey))
+        return aftermath.apply(tensors, results, captured.results, surveys)
+
+    def _settled(self, tensors: Sequence[Tensor], handles: Sequence[Handle], key: list[Hashable]) -> list[Storage]:
+        """The storages of the leaves, in memory; what selects a family is added to the key."""
+        storages = []
+        for tensor, handle in zip(tensors, handles, strict=True):
+            storage = handle.storage
+            if storage is None or storage.buffer is None or storage.failure is not None or handle.pending:
+                storage = settle(handle, tensor._device)
+                if handle.storage is None:
+                    key.append(None)  # it shows the contents of memory that another tensor owns
+            storages.append(storage)
+            key.append(storage.layout)
+        if len(set(storages)) < len(storages):
+            key.append(tuple([storages.index(storage) for storage in storages]))
+        return storages
+
+    # --- what the function reaches ----------------------------------------------------------------
+
+    def _surveyed(self, objects: list[Any]) -> _Surroundings:
+        place = tuple([id(each) for each in objects])
+        known = self._surroundings.get(place)
+        if known is not None and known.survey.unchanged():
+            return known
+        roots = [(self._name, self.function), *[(type(each).__name__, each) for each in objects]]
+        found = survey(Tensor, roots)
+        numbers = tuple([number or str(number) for number in found.numbers])
+        if len(self._numbers) >= _MOST_NUMBERS:
+            self._numbers.clear()
+        known = _Surroundings(
+            found, tuple(objects), self._keys.setdefault(found.key, next(_TOKENS)),
+            self._numbers.setdefault(numbers, next(_TOKENS)),
+        )  # fmt: skip
+        if len(self._surroundings) >= _MOST_REMEMBERED:
+            self._surroundings.clear()
+        self._surroundings[place] = known
+        return known
+
+    # --- calls that run ---------------------------------------------------------------------------
+
+    def _run(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], tensors: Sequence[Tensor], handles: Sequence[Handle],
+        storages: Sequence[Storage], around: Survey, family: _Family, numbers: Hashable,
+    ) -> Any:  # fmt: skip
+        """Run the function, and capture the call if it did what the last one with these numbers did."""
+        own = survey(Tensor, _named(self.function, args, kwargs), around)
+        aftermath = Aftermath(tensors, [around, own])
+        outcome: list[Any] = []
+
+        def run() -> list[Handle]:
+            with traced(self._name):
+                outcome.append(self.function(*args, **kwargs))
+            return aftermath.collect(outcome[0])
+
+        self.reason = ""
+        known = family.calls.pop(numbers, None) or _Known()
+        try:
+            call = record(run, handles, storages)
+            aftermath.close()
+            if own.opaque or (around.opaque and call.recording.given):
+                raise Unrepeatable(f"{own.opaque or around.opaque} may change without a trace")
+        except Unrepeatable as reason:
+            self.reason, known = str(reason), _Known()
+        else:
+            key = call.key, aftermath.key
+            if key == known.key and known.captured is None:
+                known.captured = call.replay(), aftermath
+            elif key != known.key:
+                known = _Known(key)
+        while len(family.calls) >= _MOST_REMEMBERED:
+            del family.calls[next(iter(family.calls))]
+        family.calls[numbers] = known
+        return outcome[0]
+
+    def _new_family(
+        self, key: Hashable, args: tuple[Any, ...], kwargs: dict[str, Any], around: Survey, storages: Sequence[Storage]
+    ) -> _Family:
+        """A family for calls with this key; CaptureError where there are too many."""
+        own = survey(Tensor, _named(self.function, args, kwargs), around)
+        facts = {path: _fact_text(fact) for path, fact in [*own.facts, *around.facts]}
+        facts |= {
+            path: f"{storage.shape} {storage.dtype.name} on {storage.device}"
+            for path, storage in zip([*own.paths, *around.paths], storages, strict=False)
+        }
+        facts["settings"] = str(SETTINGS.traced)
+        if len(self._families) >= self.limit:
+            raise self._too_many(facts)
+        family = self._families[key] = _Family(facts)
+        return family
+
+    def _too_many(self, facts: dict[str, str]) -> CaptureError:
+        known = [family.facts for family in self._families.values()] + [facts]
+        seen = {path: list(dict.fromkeys(each.get(path, "absent") for each in known)) for path in facts}
+        changing = sorted([path for path in seen if len(seen[path]) > 1], key=lambda path: -len(seen[path]))
+        lines = [f"{path} was {', then '.join(seen[path][-_MOST_SHOWN:])}" for path in changing[:_MOST_SHOWN]]
+        return CaptureError(
+            self._name, f"there are {self.limit} variants already, and this call needs another one: {'; '.join(lines)}",
+            rule="A type, shape or device, or a value that is neither tensor nor number, has a variant of its own.",
+            hint="bring what changes to a few shapes, for instance by padding, or jit(function, limit=...)",
+        )  # fmt: skip
+
+
+def _named(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[str, Any]]:
+    """The arguments with the names of their parameters."""
+    try:
+        bound = inspect.signature(function).bind(*args, **kwargs)
+    except (TypeError, ValueError):  # the call itself will say what is wrong
+        return [(f"argument {number}", value) for number, value in enumerate(args, 1)] + list(kwargs.items())
+    return list(bound.arguments.items())
+
+
+def _fact_text(fact: object) -> str:
+    """A fact of a survey for a message."""
+    if isinstance(fact, tuple) and len(fact) == 2 and isinstance(fact[0], type):
+        return (
+            f"{fact[1]!r:.40}" if fact[0] in (bool, str, bytes, type(None)) else f"{fact[0].__name__} {fact[1]!r:.40}"
+        )
+    return getattr(fact, "__name__", f"{fact!r:.40}")
+
+
+TinyJit = jit

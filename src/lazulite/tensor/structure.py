@@ -1,0 +1,91 @@
+"""Outlines of nested results: what is around the tensors, as data that compares and can be filled again.
+
+Lists, tuples, named tuples, dictionaries and dataclasses are containers; numbers, text, types, functions and
+the like stand for themselves.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from types import BuiltinFunctionType, FunctionType, ModuleType
+from typing import Any
+
+from lazulite.ir.dtype import DType
+from lazulite.tensor.tensor import Tensor
+
+_PLAIN = (
+    bool, int, float, complex, str, bytes, range, Enum, DType, type, FunctionType, BuiltinFunctionType, ModuleType,
+)  # fmt: skip
+
+
+class NoOutlineError(TypeError):
+    """A value of a type that cannot be made anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A tensor, by number."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """A value without tensors."""
+
+    kind: type
+    key: Any
+    """What is compared: for floats their text, as -0.0 is not 0.0 and nan is itself."""
+    value: Any = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A container; `names` are keys or fields."""
+
+    kind: Any
+    names: tuple[Any, ...]
+    items: tuple[Outline, ...]
+
+
+Outline = Place | Plain | Group
+
+
+def outline(value: Any, number: Callable[[Tensor], int]) -> Outline:
+    """The outline of a value; `number` numbers the tensors in it."""
+    kind = type(value)
+    if isinstance(value, Tensor):
+        return Place(number(value))
+    if value is None or isinstance(value, _PLAIN):
+        return Plain(kind, repr(value) if kind is float else value, value)
+    if kind in (dict, OrderedDict):
+        return Group(kind, tuple(value), tuple([outline(each, number) for each in value.values()]))
+    if kind in (list, tuple) or hasattr(kind, "_make"):
+        return Group(kind, (), tuple([outline(each, number) for each in value]))
+    if dataclasses.is_dataclass(value):
+        names = tuple([each.name for each in dataclasses.fields(value)])
+        return Group(kind, names, tuple([outline(getattr(value, name), number) for name in names]))
+    raise NoOutlineError(kind.__name__)
+
+
+def filled(form: Outline, tensors: Sequence[Tensor]) -> Any:
+    """A value with this outline around these tensors."""
+    if isinstance(form, Place):
+        return tensors[form.number]
+    if isinstance(form, Plain):
+        return form.value
+    items, kind = [filled(item, tensors) for item in form.items], form.kind
+    if kind in (list, tuple):
+        return kind(items)
+    if kind in (dict, OrderedDict):
+        return kind(zip(form.names, items, strict=True))
+    if hasattr(kind, "_make"):
+        return kind._make(items)
+    made = object.__new__(kind)
+    for name, item in zip(form.names, items, strict=True):
+        object.__setattr__(made, name, item)
+    return made
