@@ -15,7 +15,7 @@ import weakref
 from collections.abc import Sequence
 
 from lazulite.base.errors import OutOfMemoryError
-from lazulite.engine.execute import materialize, realize, uninterrupted
+from lazulite.engine.execute import materialize, preserve, uninterrupted
 from lazulite.engine.handles import Handle, keep_history, live_handles, readers_of
 from lazulite.engine.past import Moment, Past
 from lazulite.engine.recording import Hidden, Leaf, Recording, Seed, Source
@@ -66,7 +66,7 @@ class Captured:
         else:
             readers = readers_of({storage.node() for storage in written.values()}, written)
             if readers:
-                realize(readers)
+                preserve(readers)
             buffers = self._allocate()
             self._write(storages, buffers, written)
         return self._results(handles, storages, buffers, moment)

@@ -127,7 +127,7 @@ class Survey:
         while self._pending:
             path, value = self._pending.pop()
             self._visit(path, value)
-        for scope in self._scopes.values():
+        for scope in [scope for scope in self._scopes.values() if scope.names]:
             self._watch_some(scope.path, tuple(scope.names), partial(_named, scope.values), scope.put)
         return self
 

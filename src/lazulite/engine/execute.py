@@ -70,6 +70,12 @@ def realize(handles: Iterable[Handle]) -> None:
         _complete(work, run)
 
 
+def preserve(handles: Sequence[Handle]) -> None:
+    """Give each of these handles, which show or need contents that are about to be replaced, memory of its own."""
+    work = outputs_of(handles)
+    _complete(work, _planned(work.outputs))
+
+
 def gathered(handles: Sequence[Handle], *, state: bool) -> Work:
     """What realizing the handles computes; with `state`, pending writes go along."""
     return outputs_of(with_company(handles, written_by, state=state))

@@ -101,7 +101,7 @@ class Trace:
 
     @property
     def key(self) -> tuple[object, ...]:
-        return tuple([(id(step.loaded), *step[1:]) for step in self.steps]), tuple(self.given), self.drawn
+        return tuple(self.steps), tuple(self.given), self.drawn
 
 
 class Recording:
@@ -111,8 +111,8 @@ class Recording:
         self.trace = Trace()
         self.hidden: list[Storage] = []
         self.given: list[Storage] = []
-        self.outputs: list[Output] = []
-        """Of all runs."""
+        self.values: list[UOp] = []
+        """What the runs computed."""
         self.origins: dict[Made, Origin | None] = {}
         self._sources: dict[int, Source] = {}
         self.leaves = list(leaves)
@@ -184,7 +184,7 @@ class Recording:
                 origin = output.value.origin
                 self.origins[source] = origin if isinstance(origin, Origin) else None
         self._kept.append(run.buffers)
-        self.outputs += outputs
+        self.values += [output.value for output in outputs]
         self.trace.steps.append(Step(run.loaded, inputs, words, writes))
 
     def _word(self, kind: str, bits: int) -> Word:
@@ -211,5 +211,5 @@ def made_handles(recording: Recording, known: set[Handle]) -> list[Handle]:
 
 def contents_by_node(recording: Recording) -> dict[UOp, UOp]:
     """For each BUFFER that a run of the call filled and that is still known: the expression of its contents."""
-    pairs = [(stored(output.value), output.value) for output in recording.outputs]
+    pairs = [(stored(value), value) for value in recording.values]
     return {node: value for node, value in pairs if node is not None}

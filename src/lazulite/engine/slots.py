@@ -34,9 +34,9 @@ class Fresh(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Temporary:
-    """A part of an arena."""
+    """A part of an arena, which is known by the name that plans give its device and by that device."""
 
-    device: str
+    arena: tuple[str, str]
     offset: int
     nbytes: int
 
@@ -119,7 +119,7 @@ class Slots:
             return self._enter(place, self._allocated(fresh.device, fresh.nbytes))
         if not isinstance(place, Temporary):
             raise TypeError(f"{place} has a slot of its own")
-        view = self._arenas[place.device].view(place.offset, place.nbytes)
+        view = self._arenas[place.arena].view(place.offset, place.nbytes)
         self.kept.append(view)
         return self._enter(place, view.require_handle("capture"))
 
@@ -132,7 +132,9 @@ class Slots:
         """The fresh outputs and the temporaries of a step, in the order of its plan."""
         plan = step.loaded.plan
         made = [Made(number, plan.inputs + position) for position in range(len(plan.fresh))]
-        return [*made, *[Temporary(t.device or step.loaded.device, t.offset, t.nbytes) for t in plan.temporaries]]
+        default = step.loaded.device
+        own = [Temporary((t.device, t.device or default), t.offset, t.nbytes) for t in plan.temporaries]
+        return [*made, *own]
 
     # --- memory ---------------------------------------------------------------------------------
 
@@ -156,16 +158,16 @@ class Slots:
         self.kept[-1].copy_in(memoryview(data))
         return handle
 
-    def _allocated_arenas(self) -> dict[str, Buffer]:
-        """One arena for each device, large enough for every step: no step needs that of another."""
-        sizes: dict[str, int] = {}
+    def _allocated_arenas(self) -> dict[tuple[str, str], Buffer]:
+        """Arenas large enough for every step: no step needs that of another."""
+        sizes: dict[tuple[str, str], int] = {}
         for step in self._trace.steps:
             for name, size in step.loaded.plan.arena_sizes().items():
-                device = name or step.loaded.device
-                sizes[device] = max(sizes.get(device, 0), size)
+                arena = name, name or step.loaded.device
+                sizes[arena] = max(sizes.get(arena, 0), size)
         return {
-            name: Buffer(devices[name], size, label="the arena of a captured function").allocate()
-            for name, size in sizes.items()
+            arena: Buffer(devices[arena[1]], size, label="the arena of a captured function").allocate()
+            for arena, size in sizes.items()
         }
 
 
