@@ -166,6 +166,8 @@ class Settings:
     TRAINING = Setting(flag(), 0, "Layers behave as in training: batch statistics, dropout.")
     CPU_FEATURES = Setting(switches("features"), "", "Processor features not to use, such as "
                            "-amx,-avx512f.", keyed=True)
+    MATRIX_UNITS = Setting(flag(), 1, "Let matrix units multiply, for which subnormal numbers are zero; 0 keeps "
+                           "vector code, for which they are not.", keyed=True)
     PROFILE = Setting(text("a file name"), "", "Write the times of all kernels to this file in Chrome's trace format.",
                       notyet=True)
     # fmt: on

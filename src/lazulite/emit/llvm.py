@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lazulite.emit.base import Binary
-from lazulite.emit.llvm_compute import ComputeWriter
+from lazulite.emit.llvm_matrix import MatrixWriter
 from lazulite.emit.llvm_object import compile_text
 from lazulite.emit.llvm_types import type_name
 from lazulite.emit.llvm_values import At
@@ -24,7 +24,7 @@ from lazulite.ir.target import Target
 from lazulite.ir.uop import UOp
 from lazulite.kernel.nest import extent
 
-_PLAIN = ops.ELEMENTWISE | {ops.LOAD, ops.STORE}
+_PLAIN = ops.ELEMENTWISE | {ops.LOAD, ops.STORE, ops.MMA}
 
 
 @dataclass(slots=True)
@@ -42,7 +42,7 @@ class _Loop:
     """The line of each state's phi, the state, its rows, and its first value."""
 
 
-class Writer(ComputeWriter):
+class Writer(MatrixWriter):
     """Writes one kernel."""
 
     def __init__(self, linear: UOp, name: str) -> None:
@@ -70,6 +70,7 @@ class Writer(ComputeWriter):
                 self.values[first] = self.yields[first.src[0]][first.arg]
             elif first.op is ops.REDUCE:
                 self.reduce(first)
+        self.release()
         self.text.line("ret void")
         head = f"define void @{self.name}(ptr %args, i64 %begin, i64 %end, ptr %scratch) nounwind {{\nentry:"
         declarations = sorted(self.text.declarations.values())
@@ -80,6 +81,8 @@ class Writer(ComputeWriter):
         group: list[UOp] = []
         for node in self.nodes:
             if node.op in _PLAIN and node not in self.used and node.op is not ops.STORE:
+                continue
+            if node in self.moved:
                 continue
             fits = node.op in _PLAIN and self.form(node).rows
             if group and (not fits or self.form(node).rows != self.form(group[0]).rows):
@@ -97,10 +100,19 @@ class Writer(ComputeWriter):
             self.argument(node)
         if self.parallel is not None:
             self.last = self.text.define(f"icmp eq i64 %end, {extent(self.parallel)}")
+        self.configure()
 
     def _plain(self, node: UOp, at: At) -> None:
+        is_tile = bool(self.form(node).units)
         if node.op is ops.LOAD:
-            result = self.load(node, at)
+            result = self.load_tile(node, at) if is_tile else self.load(node, at)
+        elif node.op is ops.MMA:
+            result = self.multiply(node, at)
+        elif node.op is ops.STORE and is_tile:
+            self.store_tile(node, at)
+            return
+        elif node.op is ops.STORE and self.store_block(node, at):
+            return
         elif node.op is ops.STORE:
             self.store(node, at, self.last if self._runs_in_every_chunk(node) else None)
             return
@@ -113,8 +125,13 @@ class Writer(ComputeWriter):
     def _open_loop(self, r: UOp) -> None:
         text, closer = self.text, self.closers[r]
         head, latch, leave = (text.label(p) for p in ("loop", "latch", "done"))
-        states = [(c, key, self.operand(c.src[1], at, self.lanes_of(c), 64))
-                  for c in self.carries.get(r, ()) for at, key in self._keyed(c)]  # fmt: skip
+        states = []
+        for carry in self.carries.get(r, ()):
+            for at, key in self._keyed(carry):
+                if self.form(carry).units:
+                    self.values.setdefault(carry, {})[key] = self.first_tile(carry.src[1], at)
+                else:
+                    states.append((carry, key, self.operand(carry.src[1], at, self.lanes_of(carry), 64)))
         begin, end, entry = "0", str(extent(r)), text.block
         if r.arg[1] == "parallel":
             begin, end = "%begin", "%end"
@@ -132,6 +149,7 @@ class Writer(ComputeWriter):
             name = text.fresh("c")
             phis.append((text.line(""), carry, key, first))
             self.values.setdefault(carry, {})[key] = name
+        self.enter_loop()
         self.loops.append(_Loop(closer, counter, head, latch, leave, entry, end, phis))
 
     def _close_loop(self) -> None:
@@ -142,6 +160,7 @@ class Writer(ComputeWriter):
             value = loop.closer.src[1 + carry.arg]
             results.append({key: self.operand(value, at, self.lanes_of(carry), 64) for at, key in self._keyed(carry)})
         self.yields[loop.closer] = results
+        self.leave_loop()
         text.jump(loop.latch)
         text.open(loop.latch)
         following = text.define(f"add nuw nsw i64 {loop.counter}, 1")

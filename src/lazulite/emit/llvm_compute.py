@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lazulite.emit.llvm_memory import MemoryWriter
+from lazulite.emit.llvm_copy import CopyWriter
 from lazulite.emit.llvm_table import NATIVE, SCALE_BYTES, UNSIGNED_INDEX
 from lazulite.emit.llvm_types import conversion, type_name
 from lazulite.emit.llvm_values import At, form_of
@@ -44,7 +44,7 @@ def _converts(target: Target, source: DType, result: DType) -> bool:
     return target.has(ops.CAST, source) and target.has(ops.CAST, result)
 
 
-class ComputeWriter(MemoryWriter):
+class ComputeWriter(CopyWriter):
     """Writes what is computed from values in registers."""
 
     def element(self, node: UOp, at: At) -> str:

@@ -8,7 +8,7 @@ access without lanes is scalar and is spread over lanes where it is used.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lazulite.emit.llvm_types import literal, type_name, vector_literal
 from lazulite.emit.llvm_values import At, ValueWriter, form_of
@@ -21,7 +21,7 @@ from lazulite.lower.addresses import address
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class Place:
     """Where an access goes: a pointer, and how lanes step from it."""
 
     pointer: str
@@ -35,7 +35,7 @@ class _Place:
 
 
 @dataclass(frozen=True, slots=True)
-class _Gate:
+class Gate:
     """Where an access may happen: a bool or a vector of them; empty text for everywhere."""
 
     text: str
@@ -43,10 +43,12 @@ class _Gate:
     never: bool
 
 
-_OPEN = _Gate("", False, False)
+OPEN = Gate("", False, False)
+_NEAR = (2, 4)
+"""Steps at which reading what lies between is cheaper than a gather."""
 
 
-def _stored(dtype: DType) -> str:
+def stored_type(dtype: DType) -> str:
     """The type of an element in memory."""
     return "i8" if dtype is dtypes.bool else type_name(dtype)
 
@@ -58,42 +60,65 @@ class MemoryWriter(ValueWriter):
         """Read memory where the gate allows, zero elsewhere."""
         lane = self.form(node).lane
         lanes = extent(lane) if lane is not None else 0
-        place = self._place(node.src[0], node.src[1], at, lane)
-        gate = self._gate(node.src[2], at) if len(node.src) > 2 else _OPEN
-        element = _stored(node.dtype)
+        place = self.place(node.src[0], node.src[1], at, lane)
+        gate = self.gate(node.src[2], at) if len(node.src) > 2 else OPEN
+        element = stored_type(node.dtype)
         kind = f"<{lanes} x {element}>" if lanes else element
         if gate.never:
             return literal(node.dtype, 0) if not lanes else "zeroinitializer"
-        if not lanes or (place.step in (1, -1) and not gate.vector):
-            value = self._simple_load(place, gate, kind, node.dtype.itemsize, lanes)
-        elif place.step == 1:
-            value = self._call_load("@llvm.masked.load", kind, ("ptr", place.pointer), gate, node.dtype, lanes)
-        else:
-            pointers = (f"<{lanes} x ptr>", self._pointers(place, element, lanes))
-            value = self._call_load("@llvm.masked.gather", kind, pointers, gate, node.dtype, lanes)
+        value = self.read(place, gate, element, node.dtype.itemsize, node.dtype.itemsize, lanes)
         if node.dtype is dtypes.bool:
             value = self.text.define(f"icmp ne {kind} {value}, zeroinitializer")
         return value
 
-    def _simple_load(self, place: _Place, gate: _Gate, kind: str, size: int, lanes: int) -> str:
-        pointer = self._offset(place.pointer, (1 - lanes) * size) if lanes and place.step == -1 else place.pointer
+    def read(self, place: Place, gate: Gate, element: str, size: int, alignment: int, lanes: int) -> str:
+        """A scalar (no lanes) or a vector, by the cheapest way that its steps and its gate leave."""
+        kind = f"<{lanes} x {element}>" if lanes else element
+        if not lanes or (place.step in (1, -1) and not gate.vector):
+            return self._simple_load(place, gate, kind, size, alignment, lanes)
+        if place.step in _NEAR and lanes % place.step == 0 and not gate.vector:
+            return self._strided_load(place, gate, element, size, alignment, lanes)
+        if place.step == 1:
+            return self._call_load("@llvm.masked.load", kind, ("ptr", place.pointer), gate, alignment, lanes)
+        pointers = (f"<{lanes} x ptr>", self._pointers(place, element, lanes))
+        return self._call_load("@llvm.masked.gather", kind, pointers, gate, alignment, lanes)
+
+    def _simple_load(self, place: Place, gate: Gate, kind: str, size: int, alignment: int, lanes: int) -> str:
+        pointer = self.offset(place.pointer, (1 - lanes) * size) if lanes and place.step == -1 else place.pointer
         if gate.text:
             self.zeros = max(self.zeros, size * max(lanes, 1))
             pointer = self.text.define(f"select i1 {gate.text}, ptr {pointer}, ptr @zeros")
-        value = self.text.define(f"load {kind}, ptr {pointer}, align {size}")
+        value = self.text.define(f"load {kind}, ptr {pointer}, align {alignment}")
         return self.text.shuffle(kind, value, range(lanes - 1, -1, -1)) if lanes and place.step == -1 else value
 
-    def _call_load(self, name: str, kind: str, place: tuple[str, str], gate: _Gate, dtype: DType, lanes: int) -> str:
+    def _strided_load(self, place: Place, gate: Gate, element: str, size: int, alignment: int, lanes: int) -> str:
+        """Whole vectors between the first and the last element, of which every step-th is kept."""
+        step = place.step or 1
+        kind, last, each = f"<{lanes} x {element}>", (lanes - 1) * (step - 1), lanes // step
+        starts = [min(part * lanes, last) for part in range(step)]
+        windows = [replace(place, pointer=self.offset(place.pointer, start * size), step=1) for start in starts]
+        parts = [self._simple_load(window, gate, kind, size, alignment, lanes) for window in windows]
+        kept = [[lane * step - start for lane in range(part * each, part * each + each)]
+                for part, start in enumerate(starts)]  # fmt: skip
+        pairs = [self.text.shuffle(kind, parts[p], [*kept[p], *[lanes + k for k in kept[p + 1]]], parts[p + 1])
+                 for p in range(0, step, 2)]  # fmt: skip
+        while len(pairs) > 1:
+            width = lanes // len(pairs)
+            half = f"<{width} x {element}>"
+            pairs = [self.text.shuffle(half, pairs[p], range(2 * width), pairs[p + 1]) for p in range(0, len(pairs), 2)]
+        return pairs[0]
+
+    def _call_load(self, name: str, kind: str, place: tuple[str, str], gate: Gate, alignment: int, lanes: int) -> str:
         mask = (f"<{lanes} x i1>", self._mask(gate, lanes))
-        operands = [place, ("i32", str(dtype.itemsize)), mask, (kind, "zeroinitializer")]
+        operands = [place, ("i32", str(alignment)), mask, (kind, "zeroinitializer")]
         return self.text.define(self.text.call(name, kind, operands, [kind, place[0]]))
 
     def store(self, node: UOp, at: At, only: str | None) -> None:
         """Write memory where the gate allows; `only` is a further condition on the whole statement."""
         form = self.form(node)
         lanes, value = form.lanes, node.src[2]
-        place = self._place(node.src[0], node.src[1], at, form.lane)
-        gate = self._gate(node.src[3], at) if len(node.src) > 3 else _OPEN
+        place = self.place(node.src[0], node.src[1], at, form.lane)
+        gate = self.gate(node.src[3], at) if len(node.src) > 3 else OPEN
         if gate.never:
             return
         data = self.operand(value, at, lanes, 64)
@@ -112,13 +137,13 @@ class MemoryWriter(ValueWriter):
         self.text.jump(after)
         self.text.open(after)
 
-    def _write(self, place: _Place, gate: _Gate, data: str, dtype: DType, lanes: int) -> None:
-        element, size = _stored(dtype), dtype.itemsize
+    def _write(self, place: Place, gate: Gate, data: str, dtype: DType, lanes: int) -> None:
+        element, size = stored_type(dtype), dtype.itemsize
         kind = f"<{lanes} x {element}>" if lanes else element
-        mask = gate if gate.vector else _OPEN
+        mask = gate if gate.vector else OPEN
         if lanes and place.step == -1 and not mask.vector:
             data = self.text.shuffle(kind, data, range(lanes - 1, -1, -1))
-            place = _Place(self._offset(place.pointer, (1 - lanes) * size), 1, place.steps, "", 64)
+            place = Place(self.offset(place.pointer, (1 - lanes) * size), 1, place.steps, "", 64)
         if not lanes or (place.step == 1 and not mask.vector):
             self.text.line(f"store {kind} {data}, ptr {place.pointer}, align {size}")
             return
@@ -131,10 +156,11 @@ class MemoryWriter(ValueWriter):
 
     # --- addresses and gates --------------------------------------------------------------------
 
-    def _place(self, memory: UOp, index: UOp, at: At, lane: UOp | None) -> _Place:
+    def place(self, memory: UOp, index: UOp, at: At, lane: UOp | None) -> Place:
+        """Where an access goes at these rows."""
         while memory.op is ops.AFTER:
             memory = memory.src[0]
-        element, size = _stored(memory.dtype), memory.dtype.itemsize
+        element, size = stored_type(memory.dtype), memory.dtype.itemsize
         pointer = self.values[memory][()]
         parts = address(index)
         if parts.dynamic is not None:
@@ -146,14 +172,14 @@ class MemoryWriter(ValueWriter):
             pointer = self.text.once(f"getelementptr {element}, ptr {pointer}, i64 {position}")
         elif parts.mixed is not None:
             bits = self.index_bits(parts.mixed, lanes)
-            return _Place(pointer, None, steps, self.operand(parts.mixed, at, lanes, bits), bits)
-        return _Place(self._offset(pointer, steps[0] * size), stride(steps) if len(steps) > 1 else 0,
+            return Place(pointer, None, steps, self.operand(parts.mixed, at, lanes, bits), bits)
+        return Place(self.offset(pointer, steps[0] * size), stride(steps) if len(steps) > 1 else 0,
                       [s - steps[0] for s in steps], "", 64)  # fmt: skip
 
-    def _offset(self, pointer: str, amount: int) -> str:
+    def offset(self, pointer: str, amount: int) -> str:
         return self.text.once(f"getelementptr i8, ptr {pointer}, i64 {amount}") if amount else pointer
 
-    def _pointers(self, place: _Place, element: str, lanes: int) -> str:
+    def _pointers(self, place: Place, element: str, lanes: int) -> str:
         """A pointer for each lane."""
         kind = f"<{lanes} x i{place.bits}>"
         steps = list(place.steps) * (lanes if len(place.steps) == 1 else 1)
@@ -163,17 +189,18 @@ class MemoryWriter(ValueWriter):
             positions = self.text.once(f"add {kind} {place.positions}, {constant}")
         return self.text.once(f"getelementptr {element}, ptr {place.pointer}, {kind} {positions}")
 
-    def _gate(self, node: UOp, at: At) -> _Gate:
+    def gate(self, node: UOp, at: At) -> Gate:
+        """Whether an access may happen at these rows."""
         lanes = self.lanes_of(node)
         if self.is_static(node):
             known: list[Scalar] = self.known.lanes(node, at, form_of(node.ranges).lane)
             if all(known):
-                return _OPEN
+                return OPEN
             if not any(known):
-                return _Gate("", False, True)
-        return _Gate(self.operand(node, at, lanes, 64), bool(lanes), False)
+                return Gate("", False, True)
+        return Gate(self.operand(node, at, lanes, 64), bool(lanes), False)
 
-    def _mask(self, gate: _Gate, lanes: int) -> str:
+    def _mask(self, gate: Gate, lanes: int) -> str:
         if not gate.text:
             return "splat (i1 true)"
         return gate.text if gate.vector else self.text.splat("i1", gate.text, lanes)

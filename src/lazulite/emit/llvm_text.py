@@ -79,10 +79,10 @@ class Text:
             self._made[key] = self.define(f"shufflevector {kind} {first}, {kind} poison, {zeros}")
         return self._made[key]
 
-    def shuffle(self, kind: str, value: str, chosen: Sequence[int]) -> str:
-        """The chosen lanes of a vector."""
+    def shuffle(self, kind: str, value: str, chosen: Sequence[int], more: str = "poison") -> str:
+        """The chosen lanes of a vector, or of two with the lanes of the second counted on."""
         picks = ", ".join(f"i32 {lane}" for lane in chosen)
-        return self.define(f"shufflevector {kind} {value}, {kind} poison, <{len(chosen)} x i32> <{picks}>")
+        return self.define(f"shufflevector {kind} {value}, {kind} {more}, <{len(chosen)} x i32> <{picks}>")
 
     def call(self, intrinsic: str, result: str, operands: Sequence[Typed], overloads: Sequence[str]) -> str:
         """The text of a call of an intrinsic that is overloaded in these types."""

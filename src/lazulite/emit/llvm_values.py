@@ -7,6 +7,7 @@ more lanes it is spread, where it is known now it is a constant.
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -26,10 +27,11 @@ At = Mapping[UOp, int]
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """Over which rows and which lane range a value varies."""
+    """Over which rows, which lane range and which ranges inside of a matrix unit a value varies."""
 
     rows: tuple[UOp, ...]
     lane: UOp | None
+    units: tuple[UOp, ...]
 
     @property
     def lanes(self) -> int:
@@ -55,6 +57,7 @@ class ValueWriter:
             if node.op is ops.CARRY:
                 self.carries.setdefault(node.src[0], []).append(node)
         self.used, self.leaves = _uses(self.nodes)
+        self.readers = Counter(source for node in self.nodes for source in set(node.src))
 
     def constants(self) -> list[str]:
         """Definitions beside the function."""
@@ -148,13 +151,14 @@ class ValueWriter:
 
 
 def form_of(ranges: Iterable[UOp]) -> Form:
-    """The row and lane ranges among these."""
-    kinds = sorted(set(ranges), key=lambda r: r.arg[0])
-    return Form(tuple([r for r in kinds if r.arg[1] == "row"]), next((r for r in kinds if r.arg[1] == "lane"), None))
+    """The row, lane and unit ranges among these."""
+    found = sorted(set(ranges), key=lambda r: r.arg[0])
+    rows, units = (tuple([r for r in found if r.arg[1] == kind]) for kind in ("row", "unit"))
+    return Form(rows, next((r for r in found if r.arg[1] == "lane"), None), units)
 
 
 def registers_of(nodes: Sequence[UOp]) -> dict[UOp, frozenset[UOp]]:
-    """The row and lane ranges over which each listed node varies.
+    """The row, lane and unit ranges over which each listed node varies.
 
     A state varies over what its first value or its next value varies over, so the list is walked
     until nothing changes.
@@ -170,6 +174,8 @@ def registers_of(nodes: Sequence[UOp]) -> dict[UOp, frozenset[UOp]]:
             own = frozenset[UOp]().union(*[_known_registers(s, found) for s in _value_sources(node, steps)])
             if node.op is ops.REDUCE:
                 own = own.difference(node.src[1:])
+            elif node.op is ops.MMA:
+                own = own.difference(node.src[3:])
             changed |= own != found[node]
             found[node] = own
     return found
@@ -183,12 +189,12 @@ def _value_sources(node: UOp, steps: Mapping[UOp, UOp]) -> Sequence[UOp]:
         return (node.src[0].src[1 + node.arg],)
     if node.op in (ops.LOAD, ops.STORE):
         return node.src[1:]
-    return node.src[:1] if node.op is ops.REDUCE else node.src
+    return node.src[: {ops.REDUCE: 1, ops.MMA: 3}.get(node.op)]
 
 
 def _known_registers(node: UOp, found: Mapping[UOp, frozenset[UOp]]) -> frozenset[UOp]:
     known = found.get(node)
-    return frozenset(r for r in node.ranges if r.arg[1] in ("lane", "row")) if known is None else known
+    return frozenset(r for r in node.ranges if r.arg[1] in ("lane", "row", "unit")) if known is None else known
 
 
 def _uses(nodes: Sequence[UOp]) -> tuple[set[UOp], list[UOp]]:

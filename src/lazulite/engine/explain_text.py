@@ -134,6 +134,8 @@ def meaning(step: steps.Step) -> str:
         return "from the outermost to the innermost"
     if isinstance(step, steps.Stage):
         return f"argument {step.slot} is first copied to where it can be read in order"
+    if isinstance(step, steps.MatrixUnit):
+        return "a matrix unit sums the products of tiles with these rows, columns and depth"
     if isinstance(step, steps.Keep):
         return f"computed once and kept, also for loop {steps.name_text(step.again)}"
     return _MEANINGS.get(type(step), "")

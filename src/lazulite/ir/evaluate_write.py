@@ -11,12 +11,13 @@ import ctypes
 import itertools
 import math
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any
 
 from lazulite.ir import ops
 from lazulite.ir.blocks import Block, closed_ranges, is_looping, yields_of
 from lazulite.ir.dtype import DType, dtypes
-from lazulite.ir.meaning import element_function, reducer
+from lazulite.ir.meaning import element_function, multiply_accumulate, reducer
 from lazulite.ir.uop import UOp
 
 Lanes = tuple[UOp, ...]
@@ -59,6 +60,8 @@ def _lanes_once(node: UOp, found: dict[UOp, frozenset[UOp]], loops: dict[UOp, UO
         sources = (*node.src[1:], loops[node.src[0]].src[1 + node.arg])
     elif node.op is ops.REDUCE:
         return found[node.src[0]].difference(node.src[1:])
+    elif node.op is ops.MMA:
+        return _NO_LANES.union(*[found[source] for source in node.src[:3]]).difference(node.src[3:])
     return _NO_LANES.union(*[found.get(source, _NO_LANES) for source in sources])
 
 
@@ -190,6 +193,8 @@ class KernelWriter:
         elif op is ops.REDUCE:
             self._line(f"a{self.numbers[node]} = [{self._name(node.src[0])}]")
             self._combine(node)
+        elif op is ops.MMA:
+            self._multiply(node)
         else:
             text = self._load(node) if op is ops.LOAD else self._element(node)
             self._line(f"{self._name(node)} = {text}")
@@ -223,6 +228,15 @@ class KernelWriter:
         if len(node.src) > 3:
             text = f"{text} if {{2}} else None"
         self._line(self._each(text, node.src[1:], lanes))
+
+    def _multiply(self, node: UOp) -> None:
+        """A matrix unit: every product of the operands' elements, added to where it belongs."""
+        kept = self.lanes[node]
+        every = tuple(sorted({*kept, *self.lanes[node.src[1]], *self.lanes[node.src[2]]}, key=lambda r: r.arg[0]))
+        multiply = self._given(f"mma_{node.dtype.name}", partial(multiply_accumulate, node.dtype))
+        start = self._aligned(node.src[0], kept)
+        left, right = (self._aligned(source, every) for source in node.src[1:3])
+        self._line(f"{self._name(node)} = {multiply}({start}, {left}, {right}, {self._positions(kept, every)})")
 
     # --- loops ----------------------------------------------------------------------------------
 

@@ -234,6 +234,8 @@ class ExpressionParser(TokenReader):
             return self._after()
         if name == "launch":
             return self._launch()
+        if name == "mma":
+            return self._mma()
         start = self.at
         if name in REDUCTIONS:
             value = self.expression()
@@ -272,6 +274,15 @@ class ExpressionParser(TokenReader):
         if not 0 <= run.result < len(sources):
             raise FormatError("parse", f"a launch gives one of its sources, not source {run.result}")
         return UOp(ops.LAUNCH, sources[run.result].dtype, tuple(sources), run)
+
+    def _mma(self) -> UOp:
+        operands = [self.node(self.expression())]
+        while self.accept(","):
+            operands.append(self.node(self.expression()))
+        self.expect("for")
+        ranges = self.references()
+        self.expect(")")
+        return UOp(ops.MMA, operands[0].dtype, (*operands, *ranges))
 
     def _reduction(self, op: Op, value: UOp) -> UOp:
         ranges = self.references()

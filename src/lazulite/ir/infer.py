@@ -78,7 +78,7 @@ _SHAPE_RULES: dict[Op, Callable[[UOp], Shape]] = {
 def ranges_of(node: UOp) -> frozenset[UOp]:
     """The free ranges of a node whose sources know theirs.
 
-    A `REDUCE` closes its ranges, a `FOR` its own, and a `STORE` ends the lanes and rows it writes.
+    A `REDUCE` and an `MMA` close their ranges, a `FOR` its own, and a `STORE` ends what it writes from registers.
     """
     op, src = node.op, node.src
     if op is ops.RANGE:
@@ -90,6 +90,8 @@ def ranges_of(node: UOp) -> frozenset[UOp]:
             free = free | inner if free else inner
     if op is ops.REDUCE and len(src) > 1:
         return free.difference(src[1:])
+    if op is ops.MMA:
+        return free.difference(src[3:])
     if op is ops.FOR:
         return free - {src[0]}
     if op is ops.STORE:

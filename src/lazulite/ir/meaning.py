@@ -52,6 +52,16 @@ def reducer(op: Op, dtype: DType) -> Callable[[Iterable[Any]], Scalar]:
     return lambda values: round_to(reduce(meaning, values, first))  # type: ignore[arg-type]
 
 
+def multiply_accumulate(
+    dtype: DType, start: Iterable[Any], left: Iterable[Any], right: Iterable[Any], places: Iterable[int]
+) -> list[Scalar]:
+    """The start values, each with the products that belong to its place, summed in `dtype`."""
+    terms = [[value] for value in start]
+    for place, x, y in zip(places, left, right, strict=True):
+        terms[place].append(x * y)
+    return [reducer(ops.ADD, dtype)(values) for values in terms]
+
+
 def _narrow(dtype: DType, value: float) -> Scalar:
     """From the accumulator: types of 16 bits accumulate in float32."""
     return dtype.round(dtypes.float32.round(value) if dtype.bits < 32 else value)

@@ -296,6 +296,8 @@ FLIP = op("flip", 1, "movement", "The axes in `arg` reversed.")
 
 REDUCE = op("reduce", None, "structure", "Combine along axes or ranges. `TENSOR`: `arg` = (op, axes), the axes stay "
             "with size 1. `KERNEL`: `arg` = (op, ()), the ranges follow the value.")
+MMA = op("mma", None, "structure", "What a matrix unit does: (a, x, y, ranges..) is a plus the sum over the ranges of "
+         "x * y, in the type of a. Products are exact; a float sum rounds once for each term at most, in any order.")
 GATHER = op("gather", None, "structure", "Elements of the first source picked by the others, int32 positions of one "
             "shape for its first axes: result[i.., j..] = x[p(i).., j..], and 0 where a position lies outside.")
 DETACH = op("detach", 1, "structure", "The source, through which no gradient passes.")
@@ -323,7 +325,7 @@ FOR = op("for", None, "loop", "A loop: (range, yields.., effects..); `arg` is th
 FINAL = op("final", 1, "loop", "State `arg` of a `FOR` after its last turn.")
 LINEAR = op("linear", None, "structure", "Nodes in the order in which the emitter writes them.")
 
-RANGE_KINDS = ("loop", "parallel", "lane", "row")
+RANGE_KINDS = ("loop", "parallel", "lane", "row", "unit")
 ELEMENTWISE = frozenset(o for o in OPS.values() if o.family == "elementwise")
 MOVEMENT = frozenset(o for o in OPS.values() if o.family == "movement")
 ONLY_LOWERED = frozenset({CDIV, CMOD, SCALEB})

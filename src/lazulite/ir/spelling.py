@@ -61,6 +61,9 @@ def express(node: UOp, sources: Sequence[Expression]) -> Expression:
     if op is ops.REDUCE and len(node.src) > 1:
         ranges = ", ".join(source.text for source in sources[1:])
         return Expression(f"{_REDUCTION_NAMES[node.arg[0]]}({_first(node, sources).text} for {ranges})", ATOM)
+    if op is ops.MMA:
+        operands, ranges = (", ".join(s.text for s in part) for part in (_with_type(node, sources)[:3], sources[3:]))
+        return Expression(f"mma({operands} for {ranges})", ATOM)
     if op is ops.LAUNCH:
         return Expression(f"launch({', '.join([node.arg.to_text(), *[s.text for s in sources]])})", ATOM)
     if op in _METHODS or op in ops.MOVEMENT:

@@ -24,7 +24,7 @@ Faults = Iterator[tuple[UOp, str]]
 
 _ANYWHERE = ops.ELEMENTWISE | {ops.CONST, ops.SCALAR, ops.PARAM, ops.AFTER, ops.STORE, ops.SINK, ops.REDUCE}
 _IN_KERNEL = _ANYWHERE | {ops.RANGE, ops.LOAD, ops.SCRATCH}
-_IN_LOOP = _IN_KERNEL | {ops.FOR, ops.CARRY, ops.FINAL}
+_IN_LOOP = _IN_KERNEL | {ops.FOR, ops.CARRY, ops.FINAL, ops.MMA}
 _WHOLE = frozenset({
     ops.IOTA, ops.BUFFER, ops.COPY, ops.DETACH, ops.GATHER, ops.WRITE, ops.CALL, ops.LAUNCH,
 })  # fmt: skip

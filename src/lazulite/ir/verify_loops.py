@@ -48,6 +48,7 @@ def _body_faults(nodes: Sequence[UOp]) -> Faults:
     yield from _shared_faults(nodes)
     yield from _state_faults(nodes)
     for node in nodes:
+        yield from _unit_faults(node)
         if node.op is ops.REDUCE and any(is_looping(r) for r in node.src[1:]):
             yield node, "a REDUCE over a loop is a state here; only lanes and rows are reduced in registers"
         elif node.op is ops.STORE:
@@ -81,6 +82,8 @@ def _shared_faults(nodes: Sequence[UOp]) -> Faults:
             yield node, f"memory of a kernel is flat, got the shape {node.arg[1]}"
         elif op is ops.REDUCE:
             yield from _reduce_faults(node)
+        elif op is ops.MMA:
+            yield from _mma_faults(node)
         lanes = [r for r in node.ranges if r.arg[1] == "lane"]
         if len(lanes) > 1:
             yield node, f"a value has one lane range at most, got {', '.join(sorted(map(_label, lanes)))}"
@@ -129,6 +132,25 @@ def _reduce_faults(node: UOp) -> Faults:
         yield node, "REDUCE takes a value and ranges here, no axes"
     elif op not in ops.REDUCING or node.dtype not in op.accepts or node.dtype is not node.src[0].dtype:
         yield node, f"{op} cannot reduce {node.src[0].dtype.name} to {node.dtype.name}"
+
+
+_ON_UNITS = frozenset({ops.MMA, ops.LOAD, ops.STORE, ops.CARRY, ops.FINAL, ops.FOR, ops.SINK, ops.LINEAR})
+
+
+def _mma_faults(node: UOp) -> Faults:
+    if len(node.src) < 4 or any(r.op is not ops.RANGE or r.arg[1] != "unit" for r in node.src[3:]):
+        yield node, "MMA takes a start, two factors and the ranges of kind unit that it sums over"
+    elif node.dtype is not node.src[0].dtype:
+        yield node, f"MMA keeps the type of its start, got {node.src[0].dtype.name}, then {node.dtype.name}"
+    elif any(factor.op is not ops.LOAD or len(factor.src) > 2 for factor in node.src[1:3]):
+        yield node, "a matrix unit takes its factors from memory, without gates"
+
+
+def _unit_faults(node: UOp) -> Faults:
+    """Matrix units load, multiply and store; they compute nothing else."""
+    inside = [r for r in node.ranges if r.arg[1] == "unit"]
+    if inside and node.op not in _ON_UNITS and node.dtype is not dtypes.index:
+        yield node, f"{node.op} varies over {_label(inside[0])}, a range inside of a matrix unit"
 
 
 def _unclosed(store: UOp, ranges: Iterable[UOp]) -> Faults:

@@ -3,8 +3,8 @@
 Steps only rename ranges until the end; then every range of the canonical kernel is replaced once by
 an expression over the final ones.  Where a split leaves a remainder, loads and stores that vary with
 the range get a gate and a reduction's value becomes its identity beyond the end.  What a kernel
-computes never changes, except that a reduction combines its values in another order.  `Stage` and `Keep`
-are left to `lower/stage_memory.py`: they need loops in the middle of a kernel.
+computes never changes, except that a reduction combines its values in another order.  `Stage`, `Keep` and
+`MatrixUnit` are left to `lower/stage_memory.py`: they need loops in the middle of a kernel.
 """
 
 from __future__ import annotations
@@ -18,7 +18,20 @@ from lazulite.ir.dtype import dtypes
 from lazulite.ir.uop import UOp, index, substitute, toposort
 from lazulite.kernel.gates import split_gate
 from lazulite.kernel.nest import by_order, extent
-from lazulite.kernel.steps import Group, Keep, Name, Parallel, Partition, Reorder, Split, Stage, Step, Tile, Vectorize
+from lazulite.kernel.steps import (
+    Group,
+    Keep,
+    MatrixUnit,
+    Name,
+    Parallel,
+    Partition,
+    Reorder,
+    Split,
+    Stage,
+    Step,
+    Tile,
+    Vectorize,
+)
 from lazulite.kernel.steps import name_text as text_of
 
 _KINDS = {Parallel: "parallel", Vectorize: "lane", Tile: "row"}
@@ -159,6 +172,9 @@ def _take(nest: _Nest, step: Step) -> None:
         nest.leaf(step.range).grouped = True
     elif isinstance(step, Stage):
         for name in step.axes:
+            nest.leaf(name)
+    elif isinstance(step, MatrixUnit):
+        for name in (*step.rows, *step.columns, *step.depth):
             nest.leaf(name)
     elif not isinstance(step, Keep):
         nest.mark(step.range, _KINDS[type(step)])

@@ -17,6 +17,7 @@ from lazulite.kernel.facts import KernelFacts
 from lazulite.kernel.flatten import flatten
 from lazulite.kernel.gates import split_gate
 from lazulite.kernel.lanes import choose_lanes
+from lazulite.kernel.matrix_units import choose_matrix_unit
 from lazulite.kernel.nest import by_order, count, extent
 from lazulite.kernel.plan import Part, Plan
 from lazulite.kernel.steps import Group, Keep, Name, Parallel, Partition, Reorder, Split, Stage, Step
@@ -42,6 +43,9 @@ def choose(kernel: UOp, target: Target) -> tuple[Step, ...]:
     facts = KernelFacts(flatten(kernel), target)
     if any(extent(node) == 0 for node in facts.nodes if node.op is ops.RANGE):
         return ()  # nothing to compute, or a sum of nothing
+    on_unit = choose_matrix_unit(facts)
+    if on_unit is not None:
+        return on_unit
     lanes = choose_lanes(facts)
     transposition = find_transposition(facts, lanes)
     if transposition is not None:

@@ -15,6 +15,10 @@ partitioning the range `n` makes `n.0` and `n.1`.  `parse(text(steps)) == steps`
                        them as its axes, outermost first; the copy is redone when a range further out turns
     keep 3 1           what is reduced over range 3 is computed into scratch memory, once, also for the same
                        expression over range 1 (which is cut in the same way)
+    matrixunit 0.1 by 1.1 over 2.1 2.2
+                       a matrix unit computes the sum over the last ranges: the first are rows and the others columns
+                       of its result; the innermost range of each is inside of one instruction, further ones count
+                       results that are worked on together
 """
 
 from __future__ import annotations
@@ -94,7 +98,20 @@ class Keep:
     again: Name
 
 
-Step = Split | Partition | Reorder | Parallel | Vectorize | Tile | Group | Stage | Keep
+@dataclass(frozen=True, slots=True)
+class MatrixUnit:
+    """A matrix unit computes a sum of products: which ranges are the rows, the columns and the depth of its tiles.
+
+    All of `depth` and the last of `rows` and `columns` lie inside of one instruction; the others are several tiles
+    that are kept in registers together.
+    """
+
+    rows: tuple[Name, ...]
+    columns: tuple[Name, ...]
+    depth: tuple[Name, ...]
+
+
+Step = Split | Partition | Reorder | Parallel | Vectorize | Tile | Group | Stage | Keep | MatrixUnit
 _SINGLE = {kind.__name__.lower(): kind for kind in (Parallel, Vectorize, Tile, Group)}
 
 
@@ -116,6 +133,9 @@ def _line(step: Step) -> str:
     word = type(step).__name__.lower()
     if isinstance(step, Reorder):
         return " ".join([word, *map(name_text, step.ranges)])
+    if isinstance(step, MatrixUnit):
+        rows, columns, depth = (" ".join(map(name_text, names)) for names in (step.rows, step.columns, step.depth))
+        return f"{word} {rows} by {columns} over {depth}"
     if isinstance(step, Keep):
         return " ".join([word, name_text(step.range), name_text(step.again)])
     if isinstance(step, Stage):
@@ -140,6 +160,8 @@ def _parse_line(line: str) -> Step:
             return Reorder(tuple(map(_name, rest)))
         if word == "stage" and len(rest) > 1:
             return Stage(int(rest[0]), tuple(map(_name, rest[1:])))
+        if word == "matrixunit":
+            return _parse_matrix_unit(rest)
         if word == "keep" and len(rest) == 2:
             return Keep(_name(rest[0]), _name(rest[1]))
         if word in _SINGLE and len(rest) == 1:
@@ -150,6 +172,14 @@ def _parse_line(line: str) -> Step:
         pass
     raise FormatError("steps.parse", f"not a schedule step: {line.strip()!r}",
                       hint="one step a line, such as 'split 0 16' or 'vectorize 0.1'")  # fmt: skip
+
+
+def _parse_matrix_unit(words: list[str]) -> MatrixUnit:
+    by, over = words.index("by"), words.index("over")
+    parts = [tuple(map(_name, part)) for part in (words[:by], words[by + 1 : over], words[over + 1 :])]
+    if not all(parts):
+        raise ValueError("a part without ranges")
+    return MatrixUnit(*parts)
 
 
 def _name(word: str) -> Name:

@@ -2,7 +2,7 @@
 
 An index becomes `dynamic + (mixed + static)`: `dynamic` varies with loops only and is a chain of sums, the
 term of the outermost loop first, so that each partial sum is computed in the loop it belongs to;
-`static` varies with lanes and rows only and is a number when code is written; `mixed` is what can
+`static` varies with lanes, rows and units only and is a number when code is written; `mixed` is what can
 be neither, such as the quotient of a lane and a loop.  `LOOP` in, `LOOP` out.
 """
 
@@ -14,7 +14,7 @@ from lazulite.ir import ops
 from lazulite.ir.bounds import linear
 from lazulite.ir.uop import UOp, index, toposort
 
-_REGISTERS = ("lane", "row")
+_REGISTERS = ("lane", "row", "unit")
 
 
 @dataclass(frozen=True, slots=True)

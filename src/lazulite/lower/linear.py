@@ -87,6 +87,8 @@ def _needed(node: UOp) -> Sequence[UOp]:
         return []
     if node.op is ops.REDUCE:
         return node.src[:1]
+    if node.op is ops.MMA:
+        return node.src[:3]
     return node.src
 
 

@@ -1,15 +1,17 @@
 """Make the loops of a kernel explicit: scheduled `KERNEL` in, `LOOP` out.
 
 A `REDUCE` over loop ranges becomes a nest of `FOR`s whose `CARRY` holds the partial result; what it
-reduces over lanes and rows stays a `REDUCE` of the loop's `FINAL`.  Reductions over the same ranges
-in the same place, none of which needs another, share one loop.  A sum of products becomes `FMA`
-where the target has it.  Every `STORE` ends in the nest of its free ranges, and every `FOR` owns its `RANGE`.
+reduces over lanes and rows stays a `REDUCE` of the loop's `FINAL`; what a matrix unit sums over becomes an
+`MMA`.  Reductions over the same ranges in the same place, none of which needs another, share one loop.  A sum
+of products becomes `FMA` where the target has it.  Every `STORE` ends in the nest of its free ranges, and every
+`FOR` owns its `RANGE`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from lazulite.base.errors import StageError
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.target import Target
@@ -49,10 +51,12 @@ def _groups(sink: UOp) -> list[list[UOp]]:
 
 def _loop(members: Sequence[UOp], values: Sequence[UOp], target: Target) -> list[UOp]:
     """The results of reductions that share a loop."""
-    loops = sorted((r for r in members[0].src[1:] if r.arg[1] in _LOOPS), key=lambda r: r.arg[0])
-    registers = [r for r in members[0].src[1:] if r.arg[1] not in _LOOPS]
-    if loops:
-        values = _carry(loops, [m.arg[0] for m in members], values, target)
+    ranges = members[0].src[1:]
+    loops = sorted((r for r in ranges if r.arg[1] in _LOOPS), key=lambda r: r.arg[0])
+    units = [r for r in ranges if r.arg[1] == "unit"]
+    registers = [r for r in ranges if r.arg[1] not in _LOOPS and r.arg[1] != "unit"]
+    if loops or units:
+        values = _carry(loops, [m.arg[0] for m in members], values, units, target)
     results = []
     for member, value in zip(members, values, strict=True):
         if registers:
@@ -61,14 +65,17 @@ def _loop(members: Sequence[UOp], values: Sequence[UOp], target: Target) -> list
     return results
 
 
-def _carry(loops: Sequence[UOp], combine: Sequence[ops.Op], values: Sequence[UOp], target: Target) -> list[UOp]:
+def _carry(
+    loops: Sequence[UOp], combine: Sequence[ops.Op], values: Sequence[UOp], units: Sequence[UOp], target: Target
+) -> list[UOp]:
     """The values combined over the loops, outermost first: each loop's state begins as the one around it."""
     state = [UOp.const(v.dtype, op.identity(v.dtype)) for op, v in zip(combine, values, strict=True) if op.identity]
-    states = []
     for loop in loops:
         state = [UOp(ops.CARRY, s.dtype, (loop, s), k) for k, s in enumerate(state)]
-        states.append(state)
-    results = [_combine(op, s, v, target) for op, s, v in zip(combine, states[-1], values, strict=True)]
+    results = [
+        _multiply(s, v, units) if units else _combine(op, s, v, target)
+        for op, s, v in zip(combine, state, values, strict=True)
+    ]
     for loop in reversed(loops):
         turn = UOp(ops.FOR, dtypes.void, (loop, *results), len(results))
         results = [UOp(ops.FINAL, r.dtype, (turn,), k) for k, r in enumerate(results)]
@@ -83,6 +90,14 @@ def _combine(op: ops.Op, state: UOp, value: UOp, target: Target) -> UOp:
     else:
         following = UOp.apply(op, state, value)
     return following if gate is None else gate.where(following, state)
+
+
+def _multiply(state: UOp, value: UOp, units: Sequence[UOp]) -> UOp:
+    """The next state where a matrix unit adds products of what memory holds, which it converts itself."""
+    if value.op is not ops.MUL:
+        raise StageError("lower.loops", f"a matrix unit adds products, not {value.op.name}")
+    factors = [factor.src[0] if factor.op is ops.CAST else factor for factor in value.src]
+    return UOp(ops.MMA, state.dtype, (state, *factors, *units))
 
 
 # --- statements ---------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ those turns and no more often.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from lazulite.analysis.access import coefficient
 from lazulite.ir import ops
@@ -19,32 +19,39 @@ from lazulite.ir.dtype import dtypes
 from lazulite.ir.uop import UOp, index, substitute, toposort
 from lazulite.kernel.gates import split_gate
 from lazulite.kernel.nest import count, extent
-from lazulite.kernel.steps import Keep, Name, Stage, Step
+from lazulite.kernel.steps import Keep, MatrixUnit, Name, Stage, Step
 
 _ALIGNMENT = 64
-_MOST_LANES, _MOST_ROWS = 64, 16
+_MOST_LANES, _MOST_ROWS, _MOST_INTERLEAVED, _MOST_STEP = 64, 16, 64, 4
 _INNERMOST = 1 << 16
 """Copies come after all ranges that they may depend on."""
 
 
 def stage_memory(sink: UOp, steps: Iterable[Step]) -> UOp:
     """The kernel with every `Stage` and `Keep` carried out."""
+    steps = tuple(steps)
+    raw = frozenset(name for step in steps if isinstance(step, MatrixUnit) for name in step.depth)
     for step in steps:
         if isinstance(step, Stage):
-            sink = _stage(sink, step)
+            sink = _stage(sink, step, raw)
         elif isinstance(step, Keep):
             sink = _keep(sink, step)
+        elif isinstance(step, MatrixUnit):
+            sink = _multiply_tiles(sink, step)
     return sink
 
 
-def _stage(sink: UOp, step: Stage) -> UOp:
+def _stage(sink: UOp, step: Stage, raw: frozenset[Name]) -> UOp:
+    """The kernel with an operand copied; what varies with the `raw` ranges is copied as memory holds it."""
     nodes = toposort(sink)
     named = _named(nodes)
     axes = [named[name] for name in step.axes if name in named]
-    loads = [node for node in nodes if _reads(node, step.slot) and node.ranges.intersection(axes)]
+    reduced = {r for node in nodes if node.op is ops.REDUCE for r in node.src[1:]}
+    own_axes = [axis for axis in axes if axis not in reduced] or axes  # two operands may read one slot
+    loads = [node for node in nodes if _reads(node, step.slot) and node.ranges.intersection(own_axes)]
     table = {}
     for number, load in enumerate(loads, _first_free(nodes)):
-        value = _converted(load, nodes)
+        value = load if any(r.arg[0][1:] in raw for r in load.ranges) else _converted(load, nodes)
         own = _all_axes([axis for axis in axes if axis in load.ranges], value)
         table[value] = _read_back(_filled(value, own, number), own)
     return substitute([sink], table)[0]
@@ -83,6 +90,30 @@ def _keep(sink: UOp, step: Keep) -> UOp:
     return substitute([sink], table)[0]
 
 
+def _multiply_tiles(sink: UOp, step: MatrixUnit) -> UOp:
+    """Ranges of a reduction become those inside of a matrix unit, which leaves its result in scratch memory."""
+    nodes = toposort(sink)
+    named = _named(nodes)
+    rows, columns, depth = ([named[n] for n in names if n in named] for names in (step.rows, step.columns, step.depth))
+    sums = [node for node in nodes if node.op is ops.REDUCE and set(depth) <= set(node.src[1:])]
+    inside = {r: r.replace(arg=(r.arg[0], "unit")) for r in depth}
+    axes = [*rows, *columns]
+    kinds = dict.fromkeys(axes, "row") | {rows[-1]: "unit", columns[-1]: "unit"}
+    table = {}
+    for number, node in enumerate(sums, _first_free(nodes)):
+        (value,) = substitute([_left_first(node, rows[-1])], inside)
+        table[node] = _read_back(_filled(value, axes, number, kinds), axes)
+    return substitute([sink], table)[0]
+
+
+def _left_first(node: UOp, row: UOp) -> UOp:
+    """The sum of products with the factor that has the rows before the other one."""
+    product = node.src[0]
+    if product.op is ops.MUL and row not in product.src[0].ranges:
+        return node.replace(src=(product.replace(src=product.src[::-1]), *node.src[1:]))
+    return node
+
+
 def _named(nodes: Iterable[UOp]) -> dict[Name, UOp]:
     return {r.arg[0][1:]: r for r in nodes if r.op is ops.RANGE}
 
@@ -106,10 +137,10 @@ def _all_axes(axes: Sequence[UOp], value: UOp) -> list[UOp]:
     return [*axes, *sorted(more, key=lambda r: (r.arg[1] == "lane", r.arg[0]))]
 
 
-def _filled(value: UOp, axes: Sequence[UOp], number: int) -> UOp:
-    """Scratch memory that holds a value at every turn of its axes."""
+def _filled(value: UOp, axes: Sequence[UOp], number: int, kinds: Mapping[UOp, str] | None = None) -> UOp:
+    """Scratch memory that holds a value at every turn of its axes, which are run through as ranges of these kinds."""
     scratch = UOp(ops.SCRATCH, value.dtype, (), (number, count(axes), _ALIGNMENT))
-    kinds = _copy_kinds(value, axes)
+    kinds = kinds or _copy_kinds(value, axes)
     copies = [a.replace(arg=((_INNERMOST, number, place), kinds[a])) for place, a in enumerate(axes)]
     copied = substitute([value], dict(zip(axes, copies, strict=True)))[0]
     nest = UOp(ops.STORE, dtypes.void, (scratch, _flat(copies), copied))
@@ -123,17 +154,34 @@ def _read_back(filled: UOp, axes: Sequence[UOp]) -> UOp:
 
 
 def _copy_kinds(value: UOp, axes: Sequence[UOp]) -> dict[UOp, str]:
-    """The kinds of the copy's ranges: those of the axes, unless lanes run along memory on another axis."""
+    """The kinds of the copy's ranges: those of the axes, unless lanes run along memory on another axis.
+
+    What lies inside of the lanes becomes rows, so that the rows' vectors are written as one, interleaved.
+    """
     kinds = {axis: "loop" if axis.arg[1] == "parallel" else axis.arg[1] for axis in axes}
     lane = next((axis for axis in axes if kinds[axis] == "lane"), None)
     load = next((node for node in toposort(value) if node.op is ops.LOAD), None)
-    if load is None or lane is None or coefficient(load.src[1], lane) in (0, 1, -1):
-        return kinds
-    along = [a for a in axes if extent(a) <= _MOST_LANES and coefficient(load.src[1], a) == 1]
-    if along:
-        kinds[lane] = "row" if extent(lane) <= _MOST_ROWS else "loop"
-        kinds[along[0]] = "lane"
+    single = load is not None and any(axes[-1] in gate.ranges for gate in load.src[2:])
+    if load is not None and (lane is None or coefficient(load.src[1], lane) not in (0, 1, -1)):
+        along = _along_memory(load, axes)
+        if along is not None:
+            if lane is not None:
+                kinds[lane] = "row" if extent(lane) <= _MOST_ROWS and not single else "loop"
+            kinds[along] = "lane"
+            lane = along
+    inner = axes[axes.index(lane) + 1 :] if lane is not None else []
+    if single:  # a gate for each element: little is gained, and much to be written
+        inner = inner[-1:]
+    if inner and count(inner) <= _MOST_INTERLEAVED:
+        kinds |= dict.fromkeys(inner, "row")
     return kinds
+
+
+def _along_memory(load: UOp, axes: Sequence[UOp]) -> UOp | None:
+    """The axis along which a load finds its next elements nearest, first among those that fill a vector."""
+    steps = {axis: coefficient(load.src[1], axis) for axis in axes if extent(axis) <= _MOST_LANES}
+    near = [axis for axis, step in steps.items() if step in range(1, _MOST_STEP + 1)]
+    return min(near, key=lambda axis: (extent(axis) < _MOST_ROWS, steps[axis]), default=None)
 
 
 def _flat(ranges: Sequence[UOp]) -> UOp:

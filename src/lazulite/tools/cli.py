@@ -122,6 +122,7 @@ def _machine_rows() -> list[tuple[str, ...]]:
         ("threads", str(target.threads)),
         ("vectors", f"{target.vector_bytes} bytes, {target.registers} registers"),
         ("features", " ".join(target.features)),
+        ("matrix units", "; ".join(map(str, target.matrix)) or "none that this process may use"),
     ]
 
 

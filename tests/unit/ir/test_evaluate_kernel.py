@@ -335,3 +335,35 @@ def test_half_a_million_elements_a_second_are_interpreted():
         kernel({0: [None] * 1024, 1: [0.5] * 2048, 2: [0.25] * 2048}, {})
         best = min(best, time.perf_counter() - start)
     assert 2 * 32 * 32 * 64 / best > 500_000
+
+
+TILES = """
+loop
+param p0 TOTAL[4]
+param p1 FACTOR[8]
+param p2 FACTOR[8]
+unit r0 in 0..2
+unit r1 in 0..2
+unit r2 in 0..2
+unit r3 in 0..2
+p0[r0*2 + r1] = mma(START, p1[r0*4 + r2*2 + r3], p2[r2*4 + r1*2 + r3] for r2, r3)
+"""
+
+
+@pytest.mark.parametrize(("total", "factor", "start"), [("float32", "bfloat16", "0.5"), ("int32", "int8", "7")])
+def test_a_matrix_unit_adds_the_products_along_the_depth(total, factor, start):
+    text = TILES.replace("TOTAL", total).replace("FACTOR", factor).replace("START", f"{start}:{total}")
+    left, right = [[1, 2, 3, 4], [5, 6, 7, 8]], [[1, -1], [2, 0], [0, 3], [-2, 1]]
+    packed = [right[k + pair][column] for k in (0, 2) for column in (0, 1) for pair in (0, 1)]
+    found = run(text, [None] * 4, [*left[0], *left[1]], packed)
+
+    exact = [[sum(x * y[column] for x, y in zip(row, right, strict=True)) for column in (0, 1)] for row in left]
+    assert found == [float(start) + value for row in exact for value in row]
+
+
+def test_a_sum_in_a_matrix_unit_wraps_and_overflows_like_any_other():
+    text = TILES.replace("TOTAL", "int32").replace("FACTOR", "int8").replace("START", f"{2**31 - 1}:int32")
+    assert 4 - 2**31 == run(text, [None] * 4, [1, 1, 1, 2] * 2, [1] * 8)[0]
+
+    text = TILES.replace("TOTAL", "float32").replace("FACTOR", "bfloat16").replace("START", "0.0:float32")
+    assert [math.inf, math.inf] == run(text, [None] * 4, [2.0**127] * 8, [2.0**127] * 8)[:2]

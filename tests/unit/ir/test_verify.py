@@ -236,7 +236,25 @@ def final(turn, index=0, dtype=F32):
     return sink(store(param(0), UOp.const(INDEX, 0), UOp(ops.FINAL, dtype, (turn,), index)))
 
 
+ROW, COLUMN, DEPTH, PAIR = (a_range(order, "unit", extent) for order, extent in ((2, 16), (3, 16), (4, 16), (5, 2)))
+BF16 = dtypes.bfloat16
+LEFT = load(param(1, 512, BF16), ROW * 32 + DEPTH * 2 + PAIR, dtype=BF16)
+RIGHT = load(param(2, 512, BF16), DEPTH * 32 + COLUMN * 2 + PAIR, dtype=BF16)
+
+
+def mma(*sources, dtype=F32):
+    return sink(store(param(0, 256), ROW * 16 + COLUMN, UOp(ops.MMA, dtype, sources)))
+
+
 LOOPS = {
+    "MMA takes a start, two factors and the ranges of kind unit that it sums over": mma(FIRST, LEFT, RIGHT),
+    "MMA keeps the type of its start, got int32, then float32": mma(UOp.const(I32, 0), LEFT, RIGHT, DEPTH, PAIR),
+    "a matrix unit takes its factors from memory, without gates": mma(
+        FIRST, LEFT, RIGHT.replace(src=(*RIGHT.src, COLUMN < 5)), DEPTH, PAIR
+    ),
+    "EXP varies over r2, a range inside of a matrix unit": sink(
+        store(param(0, 256), ROW * 16 + COLUMN, UOp.apply(ops.EXP, load(param(1, 256), ROW * 16 + COLUMN)))
+    ),
     "range r0 is still open at the SINK": sink(store(param(0), R0, FIRST)),
     "a REDUCE over a loop is a state here; only lanes and rows are reduced in registers": sink(
         loop(R0, store(param(0), R0, SUM))

@@ -5,7 +5,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lazulite.base.errors import FormatError
-from lazulite.kernel.steps import Group, Keep, Parallel, Partition, Reorder, Split, Stage, Tile, Vectorize, parse, text
+from lazulite.kernel.steps import (
+    Group,
+    Keep,
+    MatrixUnit,
+    Parallel,
+    Partition,
+    Reorder,
+    Split,
+    Stage,
+    Tile,
+    Vectorize,
+    parse,
+    text,
+)
 
 names = st.lists(st.integers(0, 99), min_size=1, max_size=4).map(tuple)
 numbers = st.integers(1, 4096)
@@ -16,6 +29,7 @@ steps = st.one_of(
     st.builds(Reorder, some),
     st.builds(Keep, names, names),
     st.builds(Stage, st.integers(0, 31), some),
+    st.builds(MatrixUnit, some, some, some),
     *[st.builds(kind, names) for kind in (Parallel, Vectorize, Tile, Group)],
 )
 
@@ -29,7 +43,19 @@ def test_a_step_is_one_line():
     assert "split 0.1 16\nstage 2 1 0.1" == text((Split((0, 1), 16), Stage(2, ((1,), (0, 1)))))
 
 
-@pytest.mark.parametrize("line", ["split 0", "cut 0 1", "tile x", "partition 0 y", "stage 1", "parallel 0 1"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "split 0",
+        "cut 0 1",
+        "tile x",
+        "partition 0 y",
+        "stage 1",
+        "parallel 0 1",
+        "matrixunit 0 by 1 over",
+        "matrixunit 0 by 1",
+    ],
+)
 def test_a_line_that_is_no_step_is_named_in_the_error(line):
     with pytest.raises(FormatError, match=line):
         parse(line)

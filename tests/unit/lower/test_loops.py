@@ -1,7 +1,12 @@
 """Reductions become loops with explicit state."""
 
+import pytest
+
+from lazulite.base.errors import StageError
 from lazulite.ir import ops
+from lazulite.ir.dtype import dtypes
 from lazulite.ir.target import target
+from lazulite.ir.uop import UOp, index
 from lazulite.ir.verify import verify
 from lazulite.kernel.apply import apply
 from lazulite.kernel.steps import Partition
@@ -50,3 +55,10 @@ def test_every_loop_owns_its_range():
 def test_what_is_built_is_in_the_loop_language():
     for kernel in (matmul(4, 5, 6), softmax(3, 7)):
         verify(build(apply(kernel, ()), PLAIN), "LOOP")
+
+
+def test_what_a_matrix_unit_sums_over_must_be_products():
+    i, k = loop(0, 3), UOp(ops.RANGE, dtypes.index, (index(16),), ((1,), "unit"))
+    value = load(param(1, 48), i * 16 + k) + load(param(2, 16), k)
+    with pytest.raises(StageError, match="a matrix unit adds products, not add"):
+        build(sink(store(param(0, 3), i, reduce(ops.ADD, value, k))), PLAIN)

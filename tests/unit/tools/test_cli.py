@@ -5,6 +5,8 @@ import sys
 import pytest
 
 from lazulite.base.errors import DeviceError
+from lazulite.ir.target import target
+from lazulite.runtime.devices import cpu
 from lazulite.tools import cli
 
 
@@ -33,7 +35,13 @@ def test_doctor_prints_what_a_report_needs(capsys):
     assert 0 == cli.main(["doctor"])
     text = capsys.readouterr().out
     assert all(f"\n{title}\n" in f"\n{text}" for title in ("versions", "machine", "devices", "cache", "settings"))
-    assert "CACHE_DIR" in text and "llvmlite" in text
+    assert "CACHE_DIR" in text and "llvmlite" in text and "matrix units" in text
+
+
+def test_doctor_tells_what_matrix_units_multiply(monkeypatch, capsys):
+    monkeypatch.setattr(cpu, "host", lambda *settings: target("CPU:LLVM", ("amx-tile", "amx-bf16")))
+    assert 0 == cli.main(["doctor"])
+    assert "bfloat16 x bfloat16 to float32, 16x16x32" in capsys.readouterr().out
 
 
 def test_a_user_error_is_told_on_stderr_with_exit_code_1(monkeypatch, capsys):

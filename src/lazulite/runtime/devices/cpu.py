@@ -50,8 +50,9 @@ class CpuProgram(Program):
 
 
 def this_machine() -> Target:
-    """This machine, as the settings CPU_FEATURES and THREADS let it be seen."""
-    return host(SETTINGS.CPU_FEATURES, SETTINGS.THREADS or usable_cores())
+    """This machine, as the settings CPU_FEATURES, MATRIX_UNITS and THREADS let it be seen."""
+    target = host(SETTINGS.CPU_FEATURES, SETTINGS.THREADS or usable_cores())
+    return target if SETTINGS.MATRIX_UNITS else target.with_vectors_only
 
 
 class CpuDevice(HostDevice):

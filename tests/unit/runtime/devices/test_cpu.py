@@ -7,7 +7,9 @@ from contract.objects import DOUBLE_INTS, kernel
 from lazulite.base.errors import DeviceError
 from lazulite.base.settings import Context
 from lazulite.emit.base import Binary
+from lazulite.ir.target import target
 from lazulite.runtime.buffer import Buffer
+from lazulite.runtime.devices import cpu
 from lazulite.runtime.devices.cpu import CpuDevice
 
 NUMBER_ARGUMENTS = """
@@ -117,3 +119,10 @@ def test_large_memory_is_writable_to_its_last_byte(device):
 def test_the_target_follows_the_settings(device):
     with Context(THREADS=3, CPU_FEATURES="-avx512f,-avx2,-avx"):
         assert (device.target.threads, device.target.vector_bytes) == (3, 16)
+
+
+def test_a_setting_keeps_vector_code(device, monkeypatch):
+    monkeypatch.setattr(cpu, "host", lambda *settings: target("CPU:LLVM", ("amx-tile", "amx-int8")))
+    with Context(MATRIX_UNITS=0):
+        assert () == device.target.matrix
+    assert device.target.matrix

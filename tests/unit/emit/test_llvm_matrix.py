@@ -1,0 +1,111 @@
+"""What matrix units compute agrees with float64 and with the interpreter, and threads get their tiles back."""
+
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lazulite.base.errors import StageError
+from lazulite.emit.llvm import Writer
+from lazulite.ir import ops
+from lazulite.ir.dtype import dtypes
+from lazulite.ir.parse import parse
+from lazulite.kernel.heuristic import choose
+from lazulite.kernel.steps import MatrixUnit
+from support.kernels import compiled, interpreted, listed, lowered, random_memory
+from support.products import BFLOAT16, TYPES, Product
+from support.tile_emulator import emulated, machine, needs_compiler
+
+pytestmark = needs_compiler
+TARGET = machine()
+KNOWN = [types for types in TYPES if any(types == unit.types for unit in TARGET.matrix)]
+sizes = st.one_of(st.integers(1, 150), st.integers(1, 9).map(lambda n: 16 * n))
+products = st.builds(
+    Product, sizes, sizes, sizes, st.sampled_from(KNOWN), left_transposed=st.booleans(), right_transposed=st.booleans(),
+    bias=st.booleans(), batch=st.sampled_from([1, 1, 2]),
+)  # fmt: skip
+"""Sizes that are no multiples of a tile, sizes that are, and all transpositions."""
+
+
+@settings(max_examples=25)
+@given(products, st.randoms(use_true_random=False), st.integers(1, 4))
+def test_a_product_has_its_exact_value_up_to_rounding(product: Product, rng: Random, chunks: int):
+    memory = random_memory(product.kernel, rng)
+    with emulated() as processor:
+        found = compiled(product.kernel, TARGET, choose(product.kernel, TARGET), memory, chunks)
+        assert not processor.configured
+    product.check(memory, found[0])
+
+
+@settings(max_examples=5)
+@given(products, st.randoms(use_true_random=False))
+def test_the_cuts_between_threads_change_no_bit(product: Product, rng: Random):
+    steps, memory = choose(product.kernel, TARGET), random_memory(product.kernel, rng)
+    with emulated():
+        alone, shared = (compiled(product.kernel, TARGET, steps, memory, chunks)[0] for chunks in (1, 4))
+    np.testing.assert_array_equal(alone, shared)
+
+
+@pytest.mark.parametrize("types", KNOWN, ids=str)
+def test_every_pair_of_types_runs_on_the_unit(types):
+    product = Product(64, 48, 128, types)
+    steps, memory = choose(product.kernel, TARGET), random_memory(product.kernel, Random(5))
+    with emulated():
+        found = compiled(product.kernel, TARGET, steps, memory)
+    assert any(isinstance(step, MatrixUnit) for step in steps)
+    assert listed(lowered(product.kernel, TARGET, steps), ops.MMA)
+    product.check(memory, found[0])
+
+
+def test_the_interpreter_multiplies_tiles_as_well():
+    product = Product(40, 50, 68, BFLOAT16, dtypes.bfloat16, bias=True)
+    steps, memory = choose(product.kernel, TARGET), random_memory(product.kernel, Random(6))
+    program = lowered(product.kernel, TARGET, steps)
+
+    assert listed(program, ops.MMA)
+    product.check(memory, interpreted(program, memory)[0])
+
+
+def test_the_result_is_rounded_once_and_keeps_infinities_and_nans():
+    product = Product(32, 32, 64, BFLOAT16, dtypes.bfloat16)
+    memory = random_memory(product.kernel, Random(7))
+    memory[1][:64], memory[1][64:128] = np.inf, np.nan
+    memory[2][:] = np.abs(memory[2]) + 1
+    with emulated():
+        found = compiled(product.kernel, TARGET, choose(product.kernel, TARGET), memory)[0].reshape(32, 32)
+
+    assert np.isposinf(found[0]).all() and np.isnan(found[1]).all() and np.isfinite(found[2:]).all()
+
+
+TOO_MANY = """
+linear
+param p0 float32[256]
+param p1 bfloat16[8192]
+param p2 bfloat16[8192]
+row r0 in 0..9
+unit r1 in 0..16
+unit r2 in 0..16
+unit r3 in 0..16
+unit r4 in 0..2
+t0 = p1[r0*512 + r1*32 + r3*2 + r4]
+t1 = p2[r3*32 + r2*2 + r4]
+t2 = mma(0.0:float32, t0, t1 for r3, r4)
+p0[r1*16 + r2] = t2
+"""
+
+
+def test_more_tiles_than_there_are_registers_are_refused():
+    with pytest.raises(StageError, match="finds all 8 tile registers in use"):
+        Writer(parse(TOO_MANY), "k").write()
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [("r3*64 + r2*4 + r4", "do not stand side by side"), ("r2*2 + r4", "a tile has 16 rows of 64 bytes")],
+)
+def test_a_factor_in_another_layout_is_refused(place, message):
+    text = TOO_MANY.replace("row r0 in 0..9\n", "").replace("r0*512 + ", "").replace("r3*32 + r2*2 + r4", place)
+    with pytest.raises(StageError, match=message):
+        Writer(parse(text), "k").write()
