@@ -29,11 +29,13 @@ def draw_ratios(report: Report, file: str, ours: str) -> None:
     size = (9, 1.5 + _BAR * len(names) * (len(peers) + 1))
     figure, axes = pyplot.subplots(figsize=size, layout="constrained")
     for number, peer in enumerate(peers):
-        bars = [(names.index(r.workload), r.median_ratio or 0.0) for r in rows if r.participant == peer]
-        axes.barh([place + number * thick for place, _ in bars], [ratio for _, ratio in bars], thick, label=peer)
+        bars = [(names.index(r.workload), r.median_ratio or 1.0) for r in rows if r.participant == peer]
+        places, widths = [place + number * thick for place, _ in bars], [ratio - 1 for _, ratio in bars]
+        axes.barh(places, widths, thick, left=1.0, label=peer)
     axes.set_xscale("log")
     axes.axvline(1.0, color="black", linewidth=1)
     axes.set_yticks([place + (0.8 - thick) / 2 for place in range(len(names))], names)
+    axes.margins(y=0.01)
     axes.invert_yaxis()
     axes.set_xlabel(f"median time over that of {ours}: to the right of 1 {ours} is faster")
     if peers:
