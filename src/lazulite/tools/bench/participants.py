@@ -16,6 +16,7 @@ from typing import Any
 from lazulite.base.settings import Context
 from lazulite.base.terminal import say
 from lazulite.ir.dtype import dtypes
+from lazulite.tensor.jit import jit
 from lazulite.tensor.tensor import Tensor
 from lazulite.tools.bench.words import Words
 from lazulite.tools.bench.words_jax import JaxWords
@@ -64,15 +65,25 @@ class Lazulite(Participant):
         self.words = TensorWords(Tensor, dtypes)
 
     def prepare(self, workload: Workload, inputs: Sequence[Any]) -> Call:
-        tensors = [tensor.realize() for tensor in self.tensors(workload, inputs)]
+        call = self.call(workload, [tensor.realize() for tensor in self.tensors(workload, inputs)])
+        return Context(**workload.settings)(call) if workload.settings else call
 
-        def call() -> list[Tensor]:
-            with Context(**workload.settings):
-                results: list[Tensor] = workload.results(self.words, *tensors)
-                results[0].realize(*results[1:])
+    def call(self, workload: Workload, tensors: Sequence[Tensor]) -> Call:
+        def run() -> list[Tensor]:
+            results: list[Tensor] = workload.results(self.words, *tensors)
+            results[0].realize(*results[1:])
             return results
 
-        return call
+        return run
+
+
+class LazuliteCaptured(Lazulite):
+    """The whole workload captured by `jit`: calls replay it, as those of a program that runs for long do."""
+
+    def call(self, workload: Workload, tensors: Sequence[Tensor]) -> Call:
+        formula, words = workload.formula, self.words
+        captured = jit(lambda *x: as_list(formula(words, *x)))
+        return lambda: captured(*tensors)
 
 
 class NumPy(Participant):
@@ -210,7 +221,7 @@ class Tinygrad(Participant):
 
 
 EAGER: tuple[type[Participant], ...] = (Lazulite, NumPy, Torch, Jax)
-COMPILED: tuple[type[Participant], ...] = (Lazulite, Torch, TorchCompiled, JaxCompiled, Onnx, Tinygrad, NumPy)
+COMPILED: tuple[type[Participant], ...] = (LazuliteCaptured, Torch, TorchCompiled, JaxCompiled, Onnx, Tinygrad, NumPy)
 _SLOW = (TorchCompiled, Onnx, Tinygrad)
 """Those that take long to compile, without which a quick look does unless they are asked for."""
 
