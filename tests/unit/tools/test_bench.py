@@ -14,7 +14,16 @@ from lazulite.tools import bench, cli
 from lazulite.tools.bench import first_call, fresh, machine, measure, picture, worker, workloads
 from lazulite.tools.bench.measure import Here
 from lazulite.tools.bench.own_process import OwnProcess
-from lazulite.tools.bench.participants import COMPILED, EAGER, OURS, Lazulite, NumPy, Torch, participants
+from lazulite.tools.bench.participants import (
+    COMPILED,
+    EAGER,
+    OURS,
+    Lazulite,
+    LazuliteCaptured,
+    NumPy,
+    Torch,
+    participants,
+)
 from lazulite.tools.bench.report import Facts, Report, rows_of
 from lazulite.tools.bench.words import Lacks
 
@@ -180,10 +189,11 @@ def test_the_names_of_the_suites_are_those_of_the_command():
 LACKING = {"sort, 4 x 10": {OURS: "has no sort"}, "matmul bfloat16, 32 x 32 x 32": {"numpy": "has no bfloat16"}}
 
 
+@pytest.mark.parametrize("ours", [Lazulite, LazuliteCaptured], ids=["eager", "captured"])
 @pytest.mark.parametrize("workload", {w.name: w for w in QUICK}.values(), ids=named)
-def test_every_workload_is_correct(workload):
+def test_every_workload_is_correct(workload, ours):
     report = Report(dict(CEILINGS))
-    measure.measure(workload, [Here(Lazulite(1)), Here(NumPy(1))], measure.Effort(1, 0.0, 1), report)
+    measure.measure(workload, [Here(ours(1)), Here(NumPy(1))], measure.Effort(1, 0.0, 1), report)
     lacking = LACKING.get(workload.name, {})
     assert lacking == {who: reason for _, who, reason in report.missing}
     assert [name for name in (OURS, "numpy") if name not in lacking] == [row.participant for row in report.rows]
