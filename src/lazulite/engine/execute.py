@@ -24,7 +24,7 @@ from lazulite.engine.effects import written_by
 from lazulite.engine.handles import Handle, history, keep_history, note_stored, stored, tracked_values, with_company
 from lazulite.engine.loaded import Command, Run, bind, issue
 from lazulite.engine.outputs import Output, Work, outputs_of
-from lazulite.engine.storage import Storage, fill_of, is_current, storage_of
+from lazulite.engine.storage import Storage, fill_of, storage_of
 from lazulite.ir import ops
 from lazulite.ir.dtype import Scalar
 from lazulite.ir.uop import UOp, toposort
@@ -107,16 +107,20 @@ def single_value(output: Output) -> Scalar | None:
 
 
 def _planned(outputs: Sequence[Output]) -> Run:
-    values = [output.value for output in outputs]
+    values: list[UOp] = []
+    targets: list[UOp | None] = []
+    made: list[object] = []
     for output in outputs:
-        if output.target is not None:  # else the first step of a training would be another program than the second
-            materialize(output.target)
-    targets = [None if output.target is None else output.target.node() for output in outputs]
+        values.append(output.value)
+        if output.target is None:
+            targets.append(None)
+            made.append(output.value.origin)
+        else:
+            materialize(output.target)  # else the first step of a training would be another program than the second
+            targets.append(output.target.node())
     found = fingerprint(values, targets, fill_of, stored)
-    _check_contents(found.buffers)
+    inputs = [_contents(node) for node in found.buffers]
     loaded = compiled.loaded_for(values, targets, found, device_of_work(outputs, found))
-    inputs = [materialize(storage_of(node)) for node in found.buffers]
-    made = [output.value.origin for output in outputs if output.target is None]
     return bind(loaded, inputs, found.scalars, made)
 
 
@@ -148,19 +152,20 @@ def materialize(storage: Storage) -> Buffer:
     return storage.buffer
 
 
-def _check_contents(buffers: Iterable[UOp]) -> None:
-    for node in buffers:
-        storage = storage_of(node)
-        if storage.failure is not None:
-            raise DeviceError("realize", f"the contents of a tensor are lost: {storage.failure}")
-        if not is_current(node):
-            raise GradientError(
-                "realize",
-                "a value is needed that a later write has replaced",
-                rule="A gradient recomputes what was not kept, and needs the values of that time.",
-                hint="take the gradient before the write",
-                about={"the old value": node, "replaced by": storage.node()},
-            )
+def _contents(node: UOp) -> Buffer:
+    """The memory of an operand, which still has to hold what the node stands for."""
+    storage = storage_of(node)
+    if storage.failure is not None:
+        raise DeviceError("realize", f"the contents of a tensor are lost: {storage.failure}")
+    if storage.version != node.arg[1]:
+        raise GradientError(
+            "realize",
+            "a value is needed that a later write has replaced",
+            rule="A gradient recomputes what was not kept, and needs the values of that time.",
+            hint="take the gradient before the write",
+            about={"the old value": node, "replaced by": storage.node()},
+        )
+    return storage.buffer or materialize(storage)
 
 
 def device_of_work(outputs: Sequence[Output], found: Fingerprint) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from lazulite.analysis.regions import Region
@@ -33,8 +33,9 @@ class _Held:
     def discard(self, handle: Handle) -> None:
         self._references.pop(weakref.ref(handle), None)
 
-    def __iter__(self) -> Iterator[Handle]:
-        return iter([handle for reference in list(self._references) if (handle := reference()) is not None])
+    def all(self) -> list[Handle]:
+        references = list(self._references)  # at once: others may come and go meanwhile
+        return [handle for reference in references if (handle := reference()) is not None] if references else []
 
 
 _live = _Held()
@@ -99,18 +100,18 @@ class Handle:
 
 def live_handles() -> list[Handle]:
     """Every handle that somebody holds."""
-    return list(_live)
+    return _live.all()
 
 
 def tracked_values() -> set[UOp]:
     """The values of tensors with `requires_grad`, which gradients are asked for."""
-    return {handle.value for handle in _tracked if handle.requires_grad}
+    return {handle.value for handle in _tracked.all() if handle.requires_grad}
 
 
 def pending_writes() -> list[Handle]:
     """The handles whose storage is not what this thread wrote to them."""
     this_thread, found = threading.get_ident(), []
-    for handle in _written:
+    for handle in _written.all():
         if not handle.pending:
             _written.discard(handle)
         elif handle.storage is not None and handle.writer == this_thread:

@@ -89,16 +89,18 @@ class _Walk:
         self.scalars: list[Scalar] = []
         self.varies: set[UOp] = set()
 
-    def leaf(self, node: UOp, buffer: UOp) -> None:
-        """Number the BUFFER that holds a node's value, unless it still is a constant."""
-        if buffer not in self.slots and buffer not in self.fills:
+    def leaf(self, node: UOp, buffer: UOp) -> int | None:
+        """Meet a node whose value a BUFFER holds: its slot, or None if it still is a constant."""
+        slot = self.slots.get(buffer)
+        if slot is None and buffer not in self.fills:
             fill = self.fill_of(buffer)
-            if fill is not None:
-                self.fills[buffer] = fill
+            if fill is None:
+                slot = self.slots[buffer] = len(self.slots)
             else:
-                self.slots[buffer] = len(self.slots)
-        if buffer in self.slots:
+                self.fills[buffer] = fill
+        if slot is not None:
             self.varies.add(node)
+        return slot
 
     def scalar_slot(self, value: Scalar) -> int:
         self.scalars.append(value)
@@ -129,6 +131,7 @@ def fingerprint(outputs: Sequence[UOp], targets: Sequence[UOp | None], fill_of: 
     `known(node)` gives the BUFFER that already holds a value; below it nothing is visited.
     """
     walk = _Walk(outputs, fill_of, known)
+    entry: Key
     held, codes, entries = walk.held, dict[UOp, Any](), list[Any]()
     for node in walk.nodes:
         op = node.op
@@ -138,8 +141,10 @@ def fingerprint(outputs: Sequence[UOp], targets: Sequence[UOp | None], fill_of: 
             continue
         buffer = node if op is ops.BUFFER else held.get(node)
         if buffer is not None:
-            walk.leaf(node, buffer)
-            entry: Any = _leaf_entry(buffer, walk)
+            _, _, shape, device = buffer.arg
+            slot = walk.leaf(node, buffer)
+            alike = _fill_entry(buffer, walk) if slot is None else ("memory", slot, buffer.dtype.number)
+            entry = (*alike, shape, device)
         else:
             operands = [codes[source] for source in node.src]
             for position in walk.inner(node):
@@ -171,15 +176,12 @@ def _nodes(outputs: Sequence[UOp], known: Known, held: dict[UOp, UOp]) -> list[U
     return toposort(*outputs, enter=enter)
 
 
-def _leaf_entry(buffer: UOp, walk: _Walk) -> Key:
-    _, _, shape, device = buffer.arg
-    if buffer in walk.fills:
-        value = walk.fills[buffer]
-        if not _is_kept(buffer.dtype, value):
-            walk.scalar_slot(value)
-            return ("scalar", buffer.dtype.number, shape, device)
-        return (*_constant(UOp.const(buffer.dtype, value)), shape, device)
-    return ("memory", walk.slots[buffer], shape, buffer.dtype.number, device)
+def _fill_entry(buffer: UOp, walk: _Walk) -> Key:
+    dtype, value = buffer.dtype, walk.fills[buffer]
+    if _is_kept(dtype, value):
+        return _constant(UOp.const(dtype, value))
+    walk.scalar_slot(value)
+    return ("scalar", dtype.number)
 
 
 def _constant(node: UOp) -> Key:
@@ -198,8 +200,8 @@ def canonical_graph(
         walk.constants |= node.op is ops.CONST
         buffer = node if node.op is ops.BUFFER else walk.held.get(node)
         if buffer is not None:
-            walk.leaf(node, buffer)
-            done[node] = _leaf_node(buffer, walk, types)
+            slot = walk.leaf(node, buffer)
+            done[node] = _fill_node(buffer, walk, types) if slot is None else _param(buffer, slot)
             continue
         src = [done[source] for source in node.src]
         for operand, slot in walk.inner(node).items():
@@ -213,9 +215,7 @@ def canonical_graph(
     return CanonicalGraph([done[o] for o in outputs], aims, types, positions)
 
 
-def _leaf_node(buffer: UOp, walk: _Walk, types: list[DType]) -> UOp:
-    if buffer not in walk.fills:
-        return _param(buffer, walk.slots[buffer])
+def _fill_node(buffer: UOp, walk: _Walk, types: list[DType]) -> UOp:
     dtype, value = buffer.dtype, walk.fills[buffer]
     if _is_kept(dtype, value):
         single = UOp.const(dtype, value)

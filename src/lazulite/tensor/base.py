@@ -177,6 +177,8 @@ def detached(node: UOp) -> UOp:
 def match(function: str, tensors: Sequence[Base]) -> list[UOp]:
     """The nodes in their common type and shape; rank 0 stays rank 0."""
     nodes = [t.uop for t in tensors]
+    if len({(node.dtype, node.shape) for node in nodes}) == 1:
+        return nodes
     dtype = types.promote(*[node.dtype for node in nodes])
     shape = broadcast_shape(function, tensors)
     return [spread(node.cast(dtype), shape) for node in nodes]

@@ -176,22 +176,22 @@ class MathMethods(LogicMethods):
     # --- operators ------------------------------------------------------------------------------
 
     def __add__(self, x: Any) -> Self:
-        return self.add(x)
+        return self._binary(ops.ADD, "add", x)
 
     def __radd__(self, x: Any) -> Self:
-        return self.add(x, reverse=True)
+        return self._binary(ops.ADD, "add", x, reverse=True)
 
     def __sub__(self, x: Any) -> Self:
-        return self.sub(x)
+        return self._binary(ops.SUB, "sub", x)
 
     def __rsub__(self, x: Any) -> Self:
-        return self.sub(x, reverse=True)
+        return self._binary(ops.SUB, "sub", x, reverse=True)
 
     def __mul__(self, x: Any) -> Self:
-        return self.mul(x)
+        return self._binary(ops.MUL, "mul", x)
 
     def __rmul__(self, x: Any) -> Self:
-        return self.mul(x, reverse=True)
+        return self._binary(ops.MUL, "mul", x, reverse=True)
 
     def __truediv__(self, x: Any) -> Self:
         return self.div(x)

@@ -6,8 +6,8 @@ import pytest
 
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
-from lazulite.ir.uop import UOp
-from lazulite.schedule.canonical import fingerprint, folded, rests_on_constants
+from lazulite.ir.uop import UOp, toposort
+from lazulite.schedule.canonical import canonical_graph, fingerprint, folded, rests_on_constants
 from support.schedules import buffer, expanded, key, nothing
 
 
@@ -60,6 +60,30 @@ def test_what_is_stored_already_is_memory() -> None:
 
     found = fingerprint([expression + a], [None], nothing, {expression: b}.get)
     assert [b, a] == found.buffers
+
+
+def test_key_and_graph_number_memory_and_scalars_alike() -> None:
+    a, b, filled = buffer(1, 4), buffer(2, 4), buffer(3, 4)
+    held = a * 4.5
+    graph = (b * 2.5 + held) * (filled - 3.5) + a
+    fill, known = {filled: 7.5}.get, {held: b}.get
+
+    found = fingerprint([graph], [None], fill, known)
+    made = canonical_graph([graph], [None], fill, known)
+    slots = {node.arg[0] for node in toposort(*made.outputs) if node.op is ops.PARAM}
+    scalars = {node.arg[0] for node in toposort(*made.outputs) if node.op is ops.SCALAR}
+
+    assert ([b, a], [2.5, 7.5, 3.5]) == (found.buffers, found.scalars)
+    assert ({0, 1}, {0, 1, 2}, [dtypes.float32] * 3) == (slots, scalars, made.scalars)
+
+
+def test_a_long_chain_has_a_key() -> None:
+    a = buffer(1, 4)
+    value = a
+    for _ in range(20_000):
+        value = value + a
+
+    assert [a] == fingerprint([value], [None], nothing, nothing).buffers
 
 
 def test_constants_fold_without_a_kernel() -> None:

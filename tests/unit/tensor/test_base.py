@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lazulite import AxisError, DeviceError, DTypeError, ShapeError, Tensor, dtypes
 from lazulite.ir.dtype import STORED, DType
-from lazulite.tensor.base import constant, one_axis, some_axes, weak_dtype
+from lazulite.tensor.base import constant, match, one_axis, some_axes, weak_dtype
 
 
 @pytest.mark.parametrize("dtype", STORED, ids=lambda t: t.name)
@@ -51,6 +51,13 @@ def test_numpy_scalars_and_arrays_are_operands() -> None:
     assert dtypes.int8 is (Tensor([1], dtype="int8") + np.int64(3)).dtype
     assert [2.0, 4.0] == (np.array([1.0, 2.0], np.float32) + x).tolist()
     assert [2.0, 4.0] == (x * 2).tolist() == x.add([1.0, 2.0]).tolist()
+
+
+def test_operands_that_agree_are_taken_as_they_are() -> None:
+    x, y = Tensor([1.0, 2.0]), Tensor([3.0, 4.0])
+
+    assert [x.uop, y.uop] == match("add", [x, y])
+    assert (x.uop, y.uop) == (x + y).uop.src
 
 
 shapes = st.lists(st.integers(1, 3), max_size=3).map(tuple)
