@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from lazulite.analysis.regions import Region
-from lazulite.engine.storage import Storage, is_current
+from lazulite.engine.storage import Storage, is_current, storage_of
 from lazulite.ir import ops
 from lazulite.ir.uop import UOp, substitute, toposort
 
@@ -203,8 +203,9 @@ def with_company(
         if not replaced:
             return list(chosen)
         others = [h for h in live_handles() if h not in chosen]
-        readers = _reaching([h.value for h in others], replaced)
-        company = [h for h in others if h.value in readers or (h.storage and h.storage.node() in replaced)]
+        readers = replaced | _reaching([h.value for h in others if h.value.op is not ops.BUFFER], replaced)
+        owned = {storage_of(node) for node in replaced if is_current(node)}
+        company = [h for h in others if h.value in readers or h.storage in owned]
         chosen |= dict.fromkeys(company)
         if not any(h.value.has_effects for h in company):  # a reader may write storages of its own
             return list(chosen)
