@@ -91,6 +91,8 @@ _FUNCTIONS: dict[Op, Callable[..., Array]] = {
     ops.MAX: _maximum, ops.MIN: _minimum, ops.CDIV: _divide, ops.CMOD: lambda x, y: x - _divide(x, y) * y,
     ops.LT: np.less, ops.LE: np.less_equal, ops.EQ: np.equal, ops.NE: np.not_equal, ops.WHERE: np.where,
     ops.AND: np.bitwise_and, ops.OR: np.bitwise_or, ops.XOR: np.bitwise_xor, ops.NOT: np.invert,
+    ops.MAXNUM: lambda x, y: np.where(np.isnan(x), y, np.where(np.isnan(y), x, _maximum(x, y))),
+    ops.MINNUM: lambda x, y: np.where(np.isnan(x), y, np.where(np.isnan(y), x, _minimum(x, y))),
     ops.SCALEB: lambda x, n: np.where(np.isnan(n), n, np.ldexp(x, np.nan_to_num(n).astype(np.int32))),
     ops.SHL: np.left_shift, ops.SHR: np.right_shift,
 }  # fmt: skip

@@ -21,8 +21,9 @@ from lazulite.kernel.flatten import flatten
 from lazulite.kernel.steps import Step
 from lazulite.lower.addresses import split_addresses
 from lazulite.lower.decompose import decompose
-from lazulite.lower.decompose_reduce import widen_reductions
+from lazulite.lower.decompose_reduce import decompose_reductions
 from lazulite.lower.group_sums import group_sums
+from lazulite.lower.hints import mark
 from lazulite.lower.linear import order
 from lazulite.lower.loops import build
 from lazulite.lower.stage_memory import stage_memory
@@ -50,12 +51,18 @@ class Stage:
 
 def _loops(root: UOp, request: Request) -> UOp:
     """Staging frees ranges from the gates that kept them apart, so they are flattened once more."""
-    return build(group_sums(flatten(stage_memory(root, request.steps))), request.target)
+    staged = mark(stage_memory(root, request.steps), request.steps)
+    return build(group_sums(flatten(staged)), request.target)
 
 
 PIPELINE = (
     Stage("kernel.flatten", lambda root, request: flatten(root), reads=KERNEL, writes=KERNEL),
-    Stage("lower.decompose_reduce", lambda root, request: widen_reductions(root), reads=KERNEL, writes=KERNEL),
+    Stage(
+        "lower.decompose_reduce",
+        lambda root, request: decompose_reductions(root, native(request.target)),
+        reads=KERNEL,
+        writes=KERNEL,
+    ),
     Stage("kernel.apply", lambda root, request: apply(root, request.steps), reads=KERNEL, writes=KERNEL),
     Stage("lower.loops", _loops, reads=KERNEL, writes=LOOP),
     Stage("lower.decompose", lambda root, request: decompose(root, native(request.target)), reads=LOOP, writes=LOOP),

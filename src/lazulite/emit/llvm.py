@@ -71,10 +71,13 @@ class Writer(MatrixWriter):
             elif first.op is ops.REDUCE:
                 self.reduce(first)
         self.release()
+        if self.aligned:  # other threads see what went past the caches once this one is done
+            self.text.line(self.text.call("@llvm.x86.sse.sfence", "void", [], []))
         self.text.line("ret void")
         head = f"define void @{self.name}(ptr %args, i64 %begin, i64 %end, ptr %scratch) nounwind {{\nentry:"
         declarations = sorted(self.text.declarations.values())
-        return "\n".join([*declarations, *self.constants(), head, *self.text.lines, "}", ""])
+        hints = ["!0 = !{i32 1}"] if self.aligned else []
+        return "\n".join([*declarations, *self.constants(), head, *self.text.lines, "}", *hints, ""])
 
     def _groups(self) -> Iterator[list[UOp]]:
         """Neighbours over the same rows together: they are written one row after another."""
@@ -98,6 +101,10 @@ class Writer(MatrixWriter):
     def _enter(self) -> None:
         for node in self.leaves:
             self.argument(node)
+        streams = [node for node in self.nodes if node.op is ops.STORE and node.arg == "stream"]
+        for memory in dict.fromkeys(node.src[0] for node in streams):
+            number = self.text.define(f"ptrtoint ptr {self.values[memory][()]} to i64")
+            self.aligned[memory] = self.text.define(f"icmp eq i64 {self.text.define(f'and i64 {number}, 63')}, 0")
         if self.parallel is not None:
             self.last = self.text.define(f"icmp eq i64 %end, {extent(self.parallel)}")
         self.configure()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lazulite.emit.llvm_copy import CopyWriter
-from lazulite.emit.llvm_table import NATIVE, SCALE_BYTES, UNSIGNED_INDEX
+from lazulite.emit.llvm_table import NATIVE, RANGE_CONTROL, REGISTER_BYTES, UNSIGNED_INDEX
 from lazulite.emit.llvm_types import conversion, type_name
 from lazulite.emit.llvm_values import At, form_of
 from lazulite.ir import ops
@@ -17,6 +17,9 @@ from lazulite.ir.ops import Op
 from lazulite.ir.target import Target
 from lazulite.ir.uop import UOp
 from lazulite.kernel.nest import extent
+
+_ALL, _ANY = "@llvm.vector.reduce.and", "@llvm.vector.reduce.or"
+_LANES_OF_BOOL = {ops.AND: _ALL, ops.MIN: _ALL, ops.OR: _ANY, ops.MAX: _ANY}
 
 
 def native(target: Target) -> Callable[[UOp], bool]:
@@ -28,7 +31,7 @@ def native(target: Target) -> Callable[[UOp], bool]:
             return True
         if op is ops.CAST:
             return _converts(target, node.src[0].dtype, node.dtype)
-        if op is ops.SCALEB and form_of(node.ranges).lanes * node.dtype.itemsize not in SCALE_BYTES:
+        if op is ops.SCALEB and form_of(node.ranges).lanes * node.dtype.itemsize not in REGISTER_BYTES:
             return False
         if op in (ops.SHL, ops.SHR) and node.dtype is not dtypes.index:
             count = node.src[1]
@@ -59,7 +62,9 @@ class ComputeWriter(CopyWriter):
         if node.op is ops.CAST:
             return self._cast(node, operands[0], source, lanes, bits)
         if node.op is ops.SCALEB:
-            return self._scale(operands, source, node.dtype, lanes)
+            return self._in_register("scalef", operands, source, node.dtype, lanes)
+        if node.op in RANGE_CONTROL:
+            return self._combine(node.op, node.dtype, lanes, source, *operands)
         if node.op in UNSIGNED_INDEX:
             return self._divide(node, operands, source, lanes, bits)
         return self._instruct(NATIVE[node.op, node.src[0].dtype.kind], source, operands, node, lanes)
@@ -106,12 +111,25 @@ class ComputeWriter(CopyWriter):
         value = self.text.define(f"bitcast {bits} {value} to {half}")
         return self.text.define(f"fpext {half} {value} to {full}")
 
-    def _scale(self, operands: list[str], kind: str, dtype: DType, lanes: int) -> str:
-        """x * 2**n in whole registers: without a mask, rounded as usual."""
+    def _in_register(
+        self, name: str, operands: list[str], kind: str, dtype: DType, lanes: int, control: int | None = None
+    ) -> str:
+        """An instruction of AVX-512 on a whole register: without a mask, rounded as usual."""
         bits = lanes * dtype.bits
+        controls = [] if control is None else [("i32", str(control))]
         rest = [(kind, "zeroinitializer"), (f"i{max(lanes, 8)}", "-1"), *([("i32", "4")] if bits == 512 else [])]
-        name = f"@llvm.x86.avx512.mask.scalef.p{'s' if dtype is dtypes.float32 else 'd'}.{bits}"
-        return self.text.define(self.text.call(name, kind, [*[(kind, o) for o in operands], *rest], []))
+        intrinsic = f"@llvm.x86.avx512.mask.{name}.p{'s' if dtype is dtypes.float32 else 'd'}.{bits}"
+        values = [(kind, operand) for operand in operands]
+        return self.text.define(self.text.call(intrinsic, kind, [*values, *controls, *rest], []))
+
+    def _extreme(self, op: Op, dtype: DType, lanes: int, kind: str, pair: list[str]) -> str:
+        """The larger or smaller number, in the smallest register that holds the lanes."""
+        wide = next((n for b in REGISTER_BYTES if (n := b // dtype.itemsize) >= lanes), 0)
+        if not wide:
+            return self.text.define(self.text.call(NATIVE[op, "float"], kind, [(kind, each) for each in pair], [kind]))
+        whole = [self.text.resized(type_name(dtype), value, lanes, wide) for value in pair]
+        result = self._in_register("range", whole, type_name(dtype, wide), dtype, wide, RANGE_CONTROL[op])
+        return self.text.resized(type_name(dtype), result, wide, lanes)
 
     def _divide(self, node: UOp, operands: list[str], kind: str, lanes: int, bits: int) -> str:
         """INDEX // and %, which round down; the divisor is positive."""
@@ -141,20 +159,23 @@ class ComputeWriter(CopyWriter):
         for at in self.points(self.form(node).rows):
             parts = [self.operand(value, {**at, **more}, lanes, bits) for more in self.points(rows)]
             kind = type_name(value.dtype, lanes, bits)
-            total = self._tree(op, value.dtype, kind, parts)
+            total = self._tree(op, value.dtype, lanes, kind, parts)
             if lane is not None:
                 total = self._across(op, value.dtype, total, lanes, bits)
             results[self.key(node, at)] = total
         self.values[node] = results
 
-    def _tree(self, op: Op, dtype: DType, kind: str, parts: list[str]) -> str:
+    def _tree(self, op: Op, dtype: DType, lanes: int, kind: str, parts: list[str]) -> str:
         while len(parts) > 1:
-            pairs = [self._combine(op, dtype, kind, a, b) for a, b in zip(parts[::2], parts[1::2], strict=False)]
+            pairs = [self._combine(op, dtype, lanes, kind, a, b) for a, b in zip(parts[::2], parts[1::2], strict=False)]
             parts = pairs + parts[len(pairs) * 2 :]
         return parts[0]
 
     def _across(self, op: Op, dtype: DType, vector: str, lanes: int, bits: int) -> str:
         """Halves of the vector combined until one lane is left; an odd lane waits at the end."""
+        if dtype is dtypes.bool:
+            kind = type_name(dtype, lanes)
+            return self.text.define(self.text.call(_LANES_OF_BOOL[op], "i1", [(kind, vector)], [kind]))
         waiting = []
         scalar = type_name(dtype, 0, bits)
         while lanes > 1:
@@ -163,11 +184,13 @@ class ComputeWriter(CopyWriter):
                 waiting.append(self.text.define(f"extractelement {kind} {vector}, i64 {lanes - 1}"))
             low = self.text.shuffle(kind, vector, range(half))
             high = self.text.shuffle(kind, vector, range(half, 2 * half))
-            vector, lanes = self._combine(op, dtype, type_name(dtype, half, bits), low, high), half
+            vector, lanes = self._combine(op, dtype, half, type_name(dtype, half, bits), low, high), half
         first = self.text.define(f"extractelement {type_name(dtype, 1, bits)} {vector}, i64 0")
-        return self._tree(op, dtype, scalar, [first, *waiting])
+        return self._tree(op, dtype, 0, scalar, [first, *waiting])
 
-    def _combine(self, op: Op, dtype: DType, kind: str, left: str, right: str) -> str:
+    def _combine(self, op: Op, dtype: DType, lanes: int, kind: str, left: str, right: str) -> str:
+        if op in RANGE_CONTROL:
+            return self._extreme(op, dtype, lanes, kind, [left, right])
         form = NATIVE[op, dtype.kind]
         if form.startswith("@"):
             return self.text.define(self.text.call(form, kind, [(kind, left), (kind, right)], [kind]))

@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from lazulite.emit.llvm_table import REGISTER_BYTES
 from lazulite.emit.llvm_types import literal, type_name, vector_literal
 from lazulite.emit.llvm_values import At, ValueWriter, form_of
 from lazulite.emit.static import stride
 from lazulite.ir import ops
+from lazulite.ir.bounds import linear
 from lazulite.ir.dtype import DType, Scalar, dtypes
 from lazulite.ir.uop import UOp
 from lazulite.kernel.nest import extent
@@ -53,6 +55,15 @@ def stored_type(dtype: DType) -> str:
     return "i8" if dtype is dtypes.bool else type_name(dtype)
 
 
+def fills_lines(store: UOp) -> bool:
+    """Whether a store of vectors writes whole registers at multiples of their size from where its memory begins."""
+    lane = form_of(store.src[1].ranges).lane
+    size = (extent(lane) if lane is not None else 1) * store.src[2].dtype.itemsize
+    form = linear(store.src[1])
+    steps = [form.constant, *[factor for term, factor in form.terms.items() if term is not lane]]
+    return size in REGISTER_BYTES and all(step * store.src[2].dtype.itemsize % size == 0 for step in steps)
+
+
 class MemoryWriter(ValueWriter):
     """Writes loads and stores."""
 
@@ -66,7 +77,12 @@ class MemoryWriter(ValueWriter):
         kind = f"<{lanes} x {element}>" if lanes else element
         if gate.never:
             return literal(node.dtype, 0) if not lanes else "zeroinitializer"
-        value = self.read(place, gate, element, node.dtype.itemsize, node.dtype.itemsize, lanes)
+        if node.arg and lanes and place.step == 1:
+            self._prefetch(self.offset(place.pointer, node.arg * node.dtype.itemsize))
+        if (picks := self._window(node, at, place, gate)) is not None:
+            value = self._window_load(place, gate, element, node.dtype.itemsize, picks)
+        else:
+            value = self.read(place, gate, element, node.dtype.itemsize, node.dtype.itemsize, lanes)
         if node.dtype is dtypes.bool:
             value = self.text.define(f"icmp ne {kind} {value}, zeroinitializer")
         return value
@@ -108,10 +124,53 @@ class MemoryWriter(ValueWriter):
             pairs = [self.text.shuffle(half, pairs[p], range(2 * width), pairs[p + 1]) for p in range(0, len(pairs), 2)]
         return pairs[0]
 
+    def _window(self, node: UOp, at: At, place: Place, gate: Gate) -> list[int | None] | None:
+        """From which element each lane reads (None: from none), if it is known now and two vectors hold them all.
+
+        None where there is a plainer way.
+        """
+        lane = self.form(node).lane
+        if lane is None or place.positions or place.step == 1 or (place.step in (-1, *_NEAR) and not gate.vector):
+            return None
+        if gate.vector and not self.is_static(node.src[2]):
+            return None
+        steps = list(place.steps) * (extent(lane) if len(place.steps) == 1 else 1)
+        allowed = self.known.lanes(node.src[2], at, lane) if gate.vector else [True] * len(steps)
+        picks = [step if open_ else None for step, open_ in zip(steps, allowed, strict=True)]
+        read = [step for step in picks if step is not None]
+        return picks if max(read) - min(read) < 2 * len(picks) else None
+
+    def _window_load(self, place: Place, gate: Gate, element: str, size: int, picks: list[int | None]) -> str:
+        """Lanes picked from the first and the last elements of a window, which are as many vectors as it takes."""
+        lanes, read = len(picks), [step for step in picks if step is not None]
+        first, span = min(read), max(read) - min(read) + 1
+        count = min(lanes, 1 << (span.bit_length() - 1))
+        pointer = self.offset(place.pointer, first * size)
+        if gate.text and not gate.vector:
+            self.zeros = max(self.zeros, size * span)
+            pointer = self.text.define(f"select i1 {gate.text}, ptr {pointer}, ptr @zeros")
+        kind, last = f"<{count} x {element}>", span - count
+        ends = [self.text.define(f"load {kind}, ptr {self.offset(pointer, skipped * size)}, align {size}")
+                for skipped in ((0, last) if last else (0,))]  # fmt: skip
+        lanes_of_ends = [
+            0 if p is None else p - first if p - first < count else p - first - last + count for p in picks
+        ]
+        value = self.text.shuffle(kind, ends[0], lanes_of_ends, ends[-1])
+        if None in picks:
+            mask = vector_literal("i1", ["false" if p is None else "true" for p in picks])
+            whole = f"<{lanes} x {element}>"
+            value = self.text.define(f"select <{lanes} x i1> {mask}, {whole} {value}, {whole} zeroinitializer")
+        return value
+
     def _call_load(self, name: str, kind: str, place: tuple[str, str], gate: Gate, alignment: int, lanes: int) -> str:
         mask = (f"<{lanes} x i1>", self._mask(gate, lanes))
         operands = [place, ("i32", str(alignment)), mask, (kind, "zeroinitializer")]
         return self.text.define(self.text.call(name, kind, operands, [kind, place[0]]))
+
+    def _prefetch(self, pointer: str) -> None:
+        """Ask for a line of data to be brought near, for reading."""
+        operands = [("ptr", pointer), ("i32", "0"), ("i32", "3"), ("i32", "1")]
+        self.text.line(self.text.call("@llvm.prefetch", "void", operands, ["ptr"]))
 
     def store(self, node: UOp, at: At, only: str | None) -> None:
         """Write memory where the gate allows; `only` is a further condition on the whole statement."""
@@ -125,6 +184,9 @@ class MemoryWriter(ValueWriter):
         if value.dtype is dtypes.bool:
             source, result = type_name(dtypes.bool, lanes), f"<{lanes} x i8>" if lanes else "i8"
             data = self.text.define(f"zext {source} {data} to {result}")
+        if node.arg == "stream" and not gate.text and not only and place.step == 1 and fills_lines(node):
+            self._stream(node.src[0], place, data, value.dtype, lanes)
+            return
         conditions = [c for c in (only, gate.text if not gate.vector else "") if c]
         if not conditions:
             self._write(place, gate, data, value.dtype, lanes)
@@ -134,6 +196,20 @@ class MemoryWriter(ValueWriter):
         self.text.branch(condition, inside, after)
         self.text.open(inside)
         self._write(place, gate, data, value.dtype, lanes)
+        self.text.jump(after)
+        self.text.open(after)
+
+    def _stream(self, memory: UOp, place: Place, data: str, dtype: DType, lanes: int) -> None:
+        """Past the caches, which takes an aligned place; the memory begins at one unless it came from elsewhere."""
+        past, through, after = (self.text.label(p) for p in ("past", "through", "after"))
+        kind = f"<{lanes} x {stored_type(dtype)}>"
+        self.text.branch(self.aligned[memory], past, through)
+        self.text.open(past)
+        alignment = lanes * dtype.itemsize
+        self.text.line(f"store {kind} {data}, ptr {place.pointer}, align {alignment}, !nontemporal !0")
+        self.text.jump(after)
+        self.text.open(through)
+        self._write(place, OPEN, data, dtype, lanes)
         self.text.jump(after)
         self.text.open(after)
 

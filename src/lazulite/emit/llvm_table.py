@@ -18,6 +18,8 @@ _ROWS: dict[Op, tuple[str, str, str, str, str]] = {
     ops.DIV: ("fdiv", "", "", "", ""),
     ops.MAX: ("@llvm.maximum", "@llvm.smax", "@llvm.umax", "or", "@llvm.smax"),
     ops.MIN: ("@llvm.minimum", "@llvm.smin", "@llvm.umin", "and", "@llvm.smin"),
+    ops.MAXNUM: ("@llvm.maximumnum", "", "", "", ""),
+    ops.MINNUM: ("@llvm.minimumnum", "", "", "", ""),
     ops.NEG: ("fneg", "sub {t} zeroinitializer, {a}", "sub {t} zeroinitializer, {a}", "", ""),
     ops.FMA: ("@llvm.fma", "", "", "", ""),
     ops.LT: ("fcmp olt", "icmp slt", "icmp ult", "icmp ult", "icmp slt"),
@@ -42,8 +44,10 @@ _KINDS = ("float", "int", "uint", "bool", "index")
 # For INDEX, where the dividend and the divisor are known not to be negative.
 UNSIGNED_INDEX = {ops.FLOORDIV: "udiv", ops.MOD: "urem"}
 
-# SCALEB is an instruction for vectors that fill a register of one of these sizes.
-SCALE_BYTES = frozenset({16, 32, 64})
+# The instructions of AVX-512 that only intrinsics of its own reach work on registers of these sizes.
+REGISTER_BYTES = (16, 32, 64)
+# What `vrange` is to do: choose the smaller or larger, with its own sign.
+RANGE_CONTROL = {ops.MINNUM: 4, ops.MAXNUM: 5}
 
 NATIVE: dict[tuple[Op, str], str] = {
     (op, kind): text for op, row in _ROWS.items() for kind, text in zip(_KINDS, row, strict=True) if text

@@ -84,6 +84,17 @@ class Text:
         picks = ", ".join(f"i32 {lane}" for lane in chosen)
         return self.define(f"shufflevector {kind} {value}, {kind} {more}, <{len(chosen)} x i32> <{picks}>")
 
+    def resized(self, element: str, value: str, lanes: int, wanted: int) -> str:
+        """A value of `lanes` (0: a scalar) as one of another length: cut, or with anything in further lanes."""
+        if lanes == wanted:
+            return value
+        kind = f"<{lanes} x {element}>"
+        if not lanes:
+            return self.define(f"insertelement <{wanted} x {element}> poison, {element} {value}, i64 0")
+        if not wanted:
+            return self.define(f"extractelement {kind} {value}, i64 0")
+        return self.shuffle(kind, value, [min(lane, lanes - 1) for lane in range(wanted)])
+
     def call(self, intrinsic: str, result: str, operands: Sequence[Typed], overloads: Sequence[str]) -> str:
         """The text of a call of an intrinsic that is overloaded in these types."""
         name = ".".join([intrinsic, *map(suffix, overloads)])

@@ -48,6 +48,8 @@ class ValueWriter:
         self.values: dict[UOp, dict[tuple[int, ...], str]] = {}
         self.carries: dict[UOp, list[UOp]] = {}
         self.last = ""
+        self.aligned: dict[UOp, str] = {}
+        """Whether memory that is streamed to begins at a cache line."""
         self.zeros = 0
         self.scratch_bytes = 0
         self._forms = {node: form_of(found) for node, found in registers_of(self.nodes).items()}

@@ -138,6 +138,10 @@ def meaning(step: steps.Step) -> str:
         return "a matrix unit sums the products of tiles with these rows, columns and depth"
     if isinstance(step, steps.Keep):
         return f"computed once and kept, also for loop {steps.name_text(step.again)}"
+    if isinstance(step, steps.Prefetch):
+        return f"argument {step.slot} is asked for one turn of loop {steps.name_text(step.ahead)} ahead"
+    if isinstance(step, steps.Stream):
+        return f"argument {step.slot} is written past the caches, which it would not fit"
     return _MEANINGS.get(type(step), "")
 
 

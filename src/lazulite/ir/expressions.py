@@ -315,8 +315,18 @@ class ExpressionParser(TokenReader):
         index = self.node(self.expression())
         gate = [self.typed(self.expression(), dtypes.bool)] if self.accept("if") else []
         self.default = outer
+        hint = self._hint()
         self.expect("]")
-        return UOp(ops.LOAD, memory.dtype, (memory, index, *gate))
+        return UOp(ops.LOAD, memory.dtype, (memory, index, *gate), hint)
+
+    def _hint(self) -> int | str | None:
+        """What may be said of an access: how far ahead it also asks for memory, or that it streams."""
+        if self.accept("stream"):
+            return "stream"
+        if not self.accept("ahead"):
+            return None
+        sign = -1 if self.accept("-") else 1
+        return sign * int(self.take())
 
     def _method(self, value: UOp) -> UOp:
         name = self.word("a method")

@@ -101,6 +101,11 @@ def _minimum(x: Scalar, y: Scalar) -> Scalar:
     return min(x, y)
 
 
+def _number_of(choose: Callable[[Scalar, Scalar], Scalar]) -> Callable[[Scalar, Scalar], Scalar]:
+    """The choice between two numbers; a NaN is not chosen beside a number."""
+    return lambda x, y: y if x != x else x if y != y else choose(x, y)
+
+
 def _fma(x: Scalar, y: Scalar, z: Scalar) -> Scalar | Fraction:
     """The exact result where it is finite, for the caller to round once."""
     if isinstance(x, int) or not all(math.isfinite(v) for v in (x, y, z)):
@@ -123,6 +128,10 @@ def _truncating_divide(x: int, y: int) -> int:
 
 def _zero(dtype: DType) -> Scalar:
     return dtype.round(0)
+
+
+def _nan(dtype: DType) -> Scalar:
+    return math.nan
 
 
 def _one(dtype: DType) -> Scalar:
@@ -149,6 +158,12 @@ MAX = op("max", 2, "elementwise", "The larger; NaN if either is, and 0.0 is larg
          result=same_type, meaning=_maximum, commutes=True, associates=True, identity=lambda dtype: dtype.min)
 MIN = op("min", 2, "elementwise", "The smaller; NaN if either is, and -0.0 is smaller than 0.0.", accepts=ANY,
          result=same_type, meaning=_minimum, commutes=True, associates=True, identity=lambda dtype: dtype.max)
+MAXNUM = op("maxnum", 2, "elementwise", "The larger, but for a NaN the other operand; 0.0 is larger than -0.0. Only "
+            "lowering makes it.", accepts=FLOATS, result=same_type, meaning=_number_of(_maximum), commutes=True,
+            associates=True, identity=_nan)
+MINNUM = op("minnum", 2, "elementwise", "The smaller, but for a NaN the other operand; -0.0 is smaller than 0.0. Only "
+            "lowering makes it.", accepts=FLOATS, result=same_type, meaning=_number_of(_minimum), commutes=True,
+            associates=True, identity=_nan)
 NEG = op("neg", 1, "elementwise", "The negative; -0.0 for 0.0.", accepts=INTS | FLOATS, result=same_type,
          meaning=operator.neg, symbol="-")
 FMA = op("fma", 3, "elementwise", "x * y + z with one rounding.", accepts=NUMBERS, result=same_type, meaning=_fma)
@@ -311,9 +326,10 @@ LAUNCH = op("launch", None, "structure", "What one memory holds after a hand-wri
 
 # --- memory and order --------------------------------------------------------------------------
 
-LOAD = op("load", None, "memory", "memory[index]; with a third source, 0 where that gate is false.")
+LOAD = op("load", None, "memory", "memory[index]; with a third source, 0 where that gate is false. `arg` may hint that "
+          "what lies `arg` elements further, if there is such a place, is read soon.")
 STORE = op("store", None, "memory", "memory[index] = value; with a fourth source, only where that gate is true. In "
-           "`TENSOR`: (destination, value).")
+           "`TENSOR`: (destination, value). `arg` may be a hint: \"stream\" is not read soon.")
 AFTER = op("after", None, "structure", "The first source, once the others are done.")
 SINK = op("sink", None, "structure", "The root of a graph with several ends.")
 
@@ -328,7 +344,7 @@ LINEAR = op("linear", None, "structure", "Nodes in the order in which the emitte
 RANGE_KINDS = ("loop", "parallel", "lane", "row", "unit")
 ELEMENTWISE = frozenset(o for o in OPS.values() if o.family == "elementwise")
 MOVEMENT = frozenset(o for o in OPS.values() if o.family == "movement")
-ONLY_LOWERED = frozenset({CDIV, CMOD, SCALEB})
+ONLY_LOWERED = frozenset({CDIV, CMOD, MAXNUM, MINNUM, SCALEB})
 """Elementwise ops that occur below `KERNEL` only, so they need no gradient."""
 COMPARISONS = frozenset({LT, LE, EQ, NE})
-REDUCING = frozenset({ADD, MUL, MAX, MIN, AND, OR})
+REDUCING = frozenset({ADD, MUL, MAX, MIN, MAXNUM, MINNUM, AND, OR})

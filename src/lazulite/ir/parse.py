@@ -178,7 +178,7 @@ class _ProgramParser:
         parser.end()
         self.awaited |= parser.awaited
         memory, index, *gate = target.src
-        node = UOp(ops.STORE, dtypes.void, (memory, index, value, *gate))
+        node = UOp(ops.STORE, dtypes.void, (memory, index, value, *gate), target.arg)
         self.open[-1].effects.append(node)
         self._list(node)
         if label:

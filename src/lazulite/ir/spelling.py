@@ -28,6 +28,7 @@ PREFIX: dict[str, Op] = {"-": ops.NEG, "~": ops.NOT}
 
 REDUCTIONS: dict[str, Op] = {
     "sum": ops.ADD, "product": ops.MUL, "max": ops.MAX, "min": ops.MIN, "all": ops.AND, "any": ops.OR,
+    "maxnum": ops.MAXNUM, "minnum": ops.MINNUM,
 }  # fmt: skip
 _REDUCTION_NAMES = {op: name for name, op in REDUCTIONS.items()}
 
@@ -57,7 +58,8 @@ def express(node: UOp, sources: Sequence[Expression]) -> Expression:
         return Expression(f"{op.symbol}{text}", UNARY)
     if op is ops.LOAD:
         gate = f" if {sources[2].text}" if len(sources) > 2 else ""
-        return Expression(f"{sources[0].inside(ATOM)}[{sources[1].text}{gate}]", ATOM)
+        hint = f" ahead {node.arg}" if node.arg else ""
+        return Expression(f"{sources[0].inside(ATOM)}[{sources[1].text}{gate}{hint}]", ATOM)
     if op is ops.REDUCE and len(node.src) > 1:
         ranges = ", ".join(source.text for source in sources[1:])
         return Expression(f"{_REDUCTION_NAMES[node.arg[0]]}({_first(node, sources).text} for {ranges})", ATOM)

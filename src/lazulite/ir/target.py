@@ -142,6 +142,8 @@ def _native(features: frozenset[str]) -> frozenset[tuple[Op, DType]]:
         pairs |= {(op, dtype) for op in (ops.FLOOR, ops.TRUNC, ops.ROUND) for dtype in _WIDE_FLOATS}
     if "avx512vl" in features:
         pairs |= {(ops.SCALEB, dtype) for dtype in _WIDE_FLOATS}
+    if "avx512dq" in features and "avx512vl" in features:
+        pairs |= {(op, dtype) for op in (ops.MAXNUM, ops.MINNUM) for dtype in _WIDE_FLOATS}
     if "f16c" in features:
         pairs |= {(ops.CAST, dtypes.float16)}
     pairs |= {(ops.BITCAST, dtype) for dtype in FLOATS}

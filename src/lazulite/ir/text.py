@@ -174,7 +174,8 @@ class _Printer:
 
     def _target(self, store: UOp) -> str:
         gate = f" if {self._operand(store.src[3])}" if len(store.src) > 3 else ""
-        return f"{self._operand(store.src[0])}[{self._operand(store.src[1])}{gate}]"
+        hint = f" {store.arg}" if store.arg else ""
+        return f"{self._operand(store.src[0])}[{self._operand(store.src[1])}{gate}{hint}]"
 
     # --- expressions ----------------------------------------------------------------------------
 

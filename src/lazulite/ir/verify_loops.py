@@ -118,6 +118,8 @@ def _access_faults(node: UOp) -> Faults:
         yield node, f"memory of {memory.dtype.name} holds no {stored.name}"
     elif len(node.src) > least and node.src[least].dtype is not dtypes.bool:
         yield node, f"a gate is bool, got {node.src[least].dtype.name}"
+    elif node.arg is not None and not (isinstance(node.arg, int) if node.op is ops.LOAD else node.arg == "stream"):
+        yield node, f"{node.arg!r} is no hint that {node.op.name} takes"
 
 
 def _memory(node: UOp) -> UOp:

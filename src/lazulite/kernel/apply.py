@@ -4,7 +4,8 @@ Steps only rename ranges until the end; then every range of the canonical kernel
 an expression over the final ones.  Where a split leaves a remainder, loads and stores that vary with
 the range get a gate and a reduction's value becomes its identity beyond the end.  What a kernel
 computes never changes, except that a reduction combines its values in another order.  `Stage`, `Keep` and
-`MatrixUnit` are left to `lower/stage_memory.py`: they need loops in the middle of a kernel.
+`MatrixUnit` are left to `lower/stage_memory.py`: they need loops in the middle of a kernel; `Prefetch` and
+`Stream` to `lower/hints.py`.
 """
 
 from __future__ import annotations
@@ -25,10 +26,12 @@ from lazulite.kernel.steps import (
     Name,
     Parallel,
     Partition,
+    Prefetch,
     Reorder,
     Split,
     Stage,
     Step,
+    Stream,
     Tile,
     Vectorize,
 )
@@ -176,7 +179,7 @@ def _take(nest: _Nest, step: Step) -> None:
     elif isinstance(step, MatrixUnit):
         for name in (*step.rows, *step.columns, *step.depth):
             nest.leaf(name)
-    elif not isinstance(step, Keep):
+    elif not isinstance(step, Keep | Prefetch | Stream):
         nest.mark(step.range, _KINDS[type(step)])
 
 

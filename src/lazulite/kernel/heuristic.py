@@ -16,6 +16,7 @@ from lazulite.ir.uop import UOp, substitute
 from lazulite.kernel.facts import KernelFacts
 from lazulite.kernel.flatten import flatten
 from lazulite.kernel.gates import split_gate
+from lazulite.kernel.hints import choose_hints
 from lazulite.kernel.lanes import choose_lanes
 from lazulite.kernel.matrix_units import choose_matrix_unit
 from lazulite.kernel.nest import by_order, count, extent
@@ -59,6 +60,8 @@ def choose(kernel: UOp, target: Target) -> tuple[Step, ...]:
     if staged is not None:
         plan.steps.append(staged)
     plan.steps += _keep(facts, lanes, tiles)
+    if tiles.streamed is None:  # a blocked product computes longer than it waits
+        plan.steps += choose_hints(facts, lanes)
     if order and _is_worth_threads(facts, lanes, _BLOCKED if tiles.streamed is not None else _STREAMED):
         _parallel(plan, parts, order)
     return tuple(plan.steps)
@@ -220,7 +223,7 @@ def _keep(facts: KernelFacts, lanes: frozenset[UOp], tiles: Tiles) -> list[Step]
     for node in facts.reductions:
         value, r = node.src[0], node.src[1]
         size = extent(r) * value.dtype.itemsize * _registers(facts, node.ranges, lanes, tiles)
-        if len(node.src) > 2 or turn_cost(node) < _DEAR or size > facts.target.l1 // 2:
+        if len(node.src) > 2 or turn_cost(node) < _DEAR or size > facts.target.l2 // 4:
             continue
         for again in facts.outer:
             alike = extent(again) == extent(r) and tiles.rows.get(again, 1) == tiles.rows.get(r, 1)

@@ -16,7 +16,20 @@ from lazulite.ir.target import Target
 from lazulite.ir.uop import UOp, toposort
 from lazulite.kernel.apply import Loop, loops_after
 from lazulite.kernel.nest import extent
-from lazulite.kernel.steps import Keep, Name, Parallel, Partition, Reorder, Split, Stage, Step, Tile, Vectorize
+from lazulite.kernel.steps import (
+    Keep,
+    Name,
+    Parallel,
+    Partition,
+    Prefetch,
+    Reorder,
+    Split,
+    Stage,
+    Step,
+    Stream,
+    Tile,
+    Vectorize,
+)
 
 Steps = tuple[Step, ...]
 _ROWS = (2, 4, 8)
@@ -33,6 +46,7 @@ class _Schedule:
     """Ranges cut and marked."""
     order: tuple[Reorder, ...] = ()
     copies: Steps = ()
+    """And hints, which speak of final ranges as copies do."""
 
     def cut(self, name: Name, factor: int, *kinds: type[Tile | Vectorize]) -> _Schedule:
         """A range in two, the inner part marked; a part that is marked has a place in every copy anyway."""
@@ -49,9 +63,10 @@ def _instead(names: Iterable[Name], old: Name, parts: tuple[Name, ...]) -> tuple
 
 def neighbours(kernel: UOp, steps: Steps, target: Target) -> Iterator[Steps]:
     """Schedules that differ from these steps in one decision, each once."""
-    cuts = tuple([step for step in steps if not isinstance(step, Reorder | Stage | Keep | Parallel)])
+    copies = Stage | Keep | Prefetch | Stream
+    cuts = tuple([step for step in steps if not isinstance(step, Reorder | Parallel | copies)])
     order = tuple([step for step in steps if isinstance(step, Reorder)])
-    schedule = _Schedule(cuts, order, tuple([step for step in steps if isinstance(step, Stage | Keep)]))
+    schedule = _Schedule(cuts, order, tuple([step for step in steps if isinstance(step, copies)]))
     loops, parallel = loops_after(kernel, steps), any(isinstance(step, Parallel) for step in steps)
     seen = {steps}
     moved = [*_resized(schedule), *_without(schedule), *_reordered(schedule, loops), *_unrolled(schedule, loops),

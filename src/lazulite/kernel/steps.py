@@ -19,6 +19,8 @@ partitioning the range `n` makes `n.0` and `n.1`.  `parse(text(steps)) == steps`
                        a matrix unit computes the sum over the last ranges: the first are rows and the others columns
                        of its result; the innermost range of each is inside of one instruction, further ones count
                        results that are worked on together
+    prefetch 1 3 0     loads of memory slot 1 over range 3 ask for what they will read at the next turn of range 0
+    stream 0           what is stored to memory slot 0 goes past the caches, as it is not read soon
 """
 
 from __future__ import annotations
@@ -111,7 +113,23 @@ class MatrixUnit:
     depth: tuple[Name, ...]
 
 
-Step = Split | Partition | Reorder | Parallel | Vectorize | Tile | Group | Stage | Keep | MatrixUnit
+@dataclass(frozen=True, slots=True)
+class Prefetch:
+    """Loads of a memory slot over a range ask for what they will read at the next turn of the range `ahead`."""
+
+    slot: int
+    range: Name
+    ahead: Name
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """Stores to a memory slot go past the caches, to leave them to what is read again."""
+
+    slot: int
+
+
+Step = Split | Partition | Reorder | Parallel | Vectorize | Tile | Group | Stage | Keep | MatrixUnit | Prefetch | Stream
 _SINGLE = {kind.__name__.lower(): kind for kind in (Parallel, Vectorize, Tile, Group)}
 
 
@@ -140,6 +158,10 @@ def _line(step: Step) -> str:
         return " ".join([word, name_text(step.range), name_text(step.again)])
     if isinstance(step, Stage):
         return " ".join([word, str(step.slot), *map(name_text, step.axes)])
+    if isinstance(step, Prefetch):
+        return " ".join([word, str(step.slot), name_text(step.range), name_text(step.ahead)])
+    if isinstance(step, Stream):
+        return f"{word} {step.slot}"
     number = [str(step.factor)] if isinstance(step, Split) else [str(step.at)] if isinstance(step, Partition) else []
     return " ".join([word, name_text(step.range), *number])
 
@@ -164,6 +186,10 @@ def _parse_line(line: str) -> Step:
             return _parse_matrix_unit(rest)
         if word == "keep" and len(rest) == 2:
             return Keep(_name(rest[0]), _name(rest[1]))
+        if word == "prefetch" and len(rest) == 3:
+            return Prefetch(int(rest[0]), _name(rest[1]), _name(rest[2]))
+        if word == "stream" and len(rest) == 1:
+            return Stream(int(rest[0]))
         if word in _SINGLE and len(rest) == 1:
             return _SINGLE[word](_name(rest[0]))
         if word in ("split", "partition") and len(rest) == 2:

@@ -70,6 +70,16 @@ def floor(node: UOp, native: Native) -> UOp:
     return (x < nearest).where(nearest - 1.0, nearest)
 
 
+def number(choose: Op) -> Rule:
+    """The larger or smaller number, which is the other operand of a NaN."""
+
+    def expand(node: UOp, native: Native) -> UOp:
+        x, y = node.src
+        return is_nan(x).where(y, is_nan(y).where(x, UOp.apply(choose, x, y)))
+
+    return expand
+
+
 def scale(node: UOp, native: Native) -> UOp:
     """x * 2**n, in three factors of which the first two are 1 unless n lies beyond the normal powers of two.
 
@@ -97,6 +107,8 @@ def _rounded_size(size: UOp) -> UOp:
 RULES: dict[Op, Rule] = {
     ops.MAX: maximum,
     ops.MIN: minimum,
+    ops.MAXNUM: number(ops.MAX),
+    ops.MINNUM: number(ops.MIN),
     ops.NEG: negative,
     ops.ROUND: round_half_even,
     ops.TRUNC: truncate,

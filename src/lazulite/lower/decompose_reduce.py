@@ -1,14 +1,19 @@
-"""Sums and products of half and bfloat16 accumulate in float32 and round once, at the end.
+"""Reductions in terms of what the target does in one instruction a turn.
 
-The one place where a value is kept wider than its type.  Takes a `REDUCE` node of any language; runs
-before schedule steps are applied, so a reduction that is parted, and the loops of each part, are in float32.
+Sums and products of half and bfloat16 accumulate in float32 and round once, at the end: the one place where a
+value is kept wider than its type.  The maximum of floats becomes that of the numbers among them, and a note
+whether all are numbers, where the target has an instruction for the former.  Takes a `REDUCE` node of any
+language; runs before schedule steps are applied, so they hold for what a reduction becomes.
 """
 
 from __future__ import annotations
 
+import math
+
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.uop import UOp, toposort
+from lazulite.lower.build import Native
 from lazulite.lower.decompose_narrow import NARROW, wide
 
 
@@ -26,12 +31,39 @@ def widen_reduction(node: UOp) -> UOp | None:
     return UOp(ops.REDUCE, dtypes.float32, (value, *node.src[1:]), node.arg).cast(node.dtype)
 
 
-def widen_reductions(root: UOp) -> UOp:
-    """The graph with every narrow reduction widened."""
+_NUMBERS = {ops.MAX: ops.MAXNUM, ops.MIN: ops.MINNUM}
+
+
+def part_extreme(node: UOp, native: Native) -> UOp | None:
+    """The extreme of the numbers, NaN if there is a NaN; None if the node is no such reduction.
+
+    >>> x = UOp(ops.PARAM, dtypes.float32, (), (0, (4,), "CPU"))
+    >>> parted = part_extreme(UOp(ops.REDUCE, dtypes.float32, (x,), (ops.MAX, (0,))), lambda node: True)
+    >>> [part.arg[0] for part in parted.src if part.op is ops.REDUCE]
+    [AND, MAXNUM]
+    """
+    if node.op is not ops.REDUCE or node.arg[0] not in _NUMBERS or not node.dtype.is_float:
+        return None
+    value, op = node.src[0], _NUMBERS[node.arg[0]]
+    if not native(UOp.apply(op, value, value)):
+        return None
+    numbers = node.replace(arg=(op, *node.arg[1:]))
+    whole = UOp(ops.REDUCE, dtypes.bool, (value.eq(value), *node.src[1:]), (ops.AND, *node.arg[1:]))
+    return whole.where(numbers, UOp.const(node.dtype, math.nan))
+
+
+def _decomposed(node: UOp, native: Native) -> UOp:
+    wider = widen_reduction(node)
+    reduction = node if wider is None else wider.src[0]
+    parted = part_extreme(reduction, native)
+    return (reduction if parted is None else parted).cast(node.dtype)
+
+
+def decompose_reductions(root: UOp, native: Native) -> UOp:
+    """The graph with every reduction widened or parted that has to be."""
     done: dict[UOp, UOp] = {}
     for node in toposort(root):
         src = tuple([done[source] for source in node.src])
         rebuilt = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
-        wider = widen_reduction(rebuilt)
-        done[node] = rebuilt if wider is None else wider
+        done[node] = _decomposed(rebuilt, native) if node.op is ops.REDUCE else rebuilt
     return done[root]

@@ -56,7 +56,10 @@ def _loop(members: Sequence[UOp], values: Sequence[UOp], target: Target) -> list
     units = [r for r in ranges if r.arg[1] == "unit"]
     registers = [r for r in ranges if r.arg[1] not in _LOOPS and r.arg[1] != "unit"]
     if loops or units:
-        values = _carry(loops, [m.arg[0] for m in members], values, units, target)
+        combine = [m.arg[0] for m in members]
+        stored = [_without_effects(op, value) for op, value in zip(combine, values, strict=True)]
+        effects = list(dict.fromkeys(effect for _, found in stored for effect in found))
+        values = _carry(loops, combine, [value for value, _ in stored], units, effects, target)
     results = []
     for member, value in zip(members, values, strict=True):
         if registers:
@@ -65,9 +68,18 @@ def _loop(members: Sequence[UOp], values: Sequence[UOp], target: Target) -> list
     return results
 
 
+def _without_effects(op: ops.Op, value: UOp) -> tuple[UOp, tuple[UOp, ...]]:
+    """A reduced value, and the stores that it says are to be done with it."""
+    inner = split_gate(op, value)[1]
+    if inner.op is not ops.AFTER:
+        return value, ()
+    return substitute([value], {inner: inner.src[0]})[0], inner.src[1:]
+
+
 def _carry(
-    loops: Sequence[UOp], combine: Sequence[ops.Op], values: Sequence[UOp], units: Sequence[UOp], target: Target
-) -> list[UOp]:
+    loops: Sequence[UOp], combine: Sequence[ops.Op], values: Sequence[UOp], units: Sequence[UOp],
+    effects: Sequence[UOp], target: Target,
+) -> list[UOp]:  # fmt: skip
     """The values combined over the loops, outermost first: each loop's state begins as the one around it."""
     state = [UOp.const(v.dtype, op.identity(v.dtype)) for op, v in zip(combine, values, strict=True) if op.identity]
     for loop in loops:
@@ -77,7 +89,8 @@ def _carry(
         for op, s, v in zip(combine, state, values, strict=True)
     ]
     for loop in reversed(loops):
-        turn = UOp(ops.FOR, dtypes.void, (loop, *results), len(results))
+        turn = UOp(ops.FOR, dtypes.void, (loop, *results, *effects), len(results))
+        effects = ()
         results = [UOp(ops.FINAL, r.dtype, (turn,), k) for k, r in enumerate(results)]
     return results
 

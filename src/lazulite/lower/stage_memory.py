@@ -2,10 +2,11 @@
 
 Takes the kernel after its other steps, whose ranges are named in their order (`kernel/apply.py`).
 `Stage` copies an operand: the loads of one memory slot become a copy nest and loads of the copy, and
-gates move into the copy, so the scratch memory holds the zeros.  `Keep` does the same with a value that
-is needed in a reduction and again afterwards.  The lanes and rows of a value are always axes of its copy: each
-element has a place.  A nest varies only with the loops that are not its axes, so it is redone when one of
-those turns and no more often.
+gates move into the copy, so the scratch memory holds the zeros.  `Keep` writes down a value that is needed
+in a reduction and again afterwards: on the way, as the effect `AFTER(value, STORE)` that `lower/loops.py`
+gives to the loop of the reduction, or in a nest of its own where that has no loop.  The lanes and rows of a
+value are always axes of its copy: each element has a place.  A nest varies only with the loops that are not
+its axes, so it is redone when one of those turns and no more often.
 """
 
 from __future__ import annotations
@@ -83,11 +84,23 @@ def _keep(sink: UOp, step: Keep) -> UOp:
         again = [named.get(step.again + r.arg[0][1 + len(step.range) :]) for r in axes]
         others = [r for r in again if r is not None]
         twin = substitute([value], dict(zip(axes, others, strict=False)))[0]
-        if len(others) == len(axes) and all(map(_alike, axes, others)) and twin in known and value not in table:
+        if len(others) == len(axes) and all(map(_alike, axes, others)) and twin in known and twin not in table:
             places = _all_axes(axes, value)
-            filled = _filled(value, places, next(numbers))
-            table |= {value: _read_back(filled, places), twin: _read_back(filled, _all_axes(others, twin))}
+            if any(r.arg[1] == "loop" for r in axes):
+                table[node], filled = _stored_on_the_way(node, value, places, next(numbers))
+            else:
+                filled = _filled(value, places, next(numbers))
+                table[value] = _read_back(filled, places)
+            table[twin] = _read_back(filled, _all_axes(others, twin))
     return substitute([sink], table)[0]
+
+
+def _stored_on_the_way(node: UOp, value: UOp, places: Sequence[UOp], number: int) -> tuple[UOp, UOp]:
+    """The reduction that also stores its value, and the scratch memory once it is done."""
+    scratch = UOp(ops.SCRATCH, value.dtype, (), (number, count(places), _ALIGNMENT))
+    noted = UOp(ops.AFTER, value.dtype, (value, UOp(ops.STORE, dtypes.void, (scratch, _flat(places), value))))
+    reduction = node.replace(src=(substitute([node.src[0]], {value: noted})[0], *node.src[1:]))
+    return reduction, UOp(ops.AFTER, value.dtype, (scratch, reduction))
 
 
 def _multiply_tiles(sink: UOp, step: MatrixUnit) -> UOp:

@@ -209,7 +209,7 @@ class ReduceMethods(Base):
         result, lowered, axes = self._lowered("softmax", dtype, axis if dim is None else dim)
         grown = UOp.apply(ops.EXP, lowered)
         total = reduced(ops.ADD, grown, axes)
-        return self._derived((grown / expanded(total, grown.shape)).cast(result))
+        return self._derived((grown * expanded(1 / total, grown.shape)).cast(result))
 
     def softmin(self, axis: int = -1, dtype: DTypeLike | None = None) -> Self:
         """softmax of the negative.

@@ -5,7 +5,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from lazulite.emit.llvm import Writer
@@ -29,6 +29,7 @@ from support.kernels import (
     random_kernel,
     random_memory,
     random_steps,
+    reduce,
     sink,
     softmax,
     store,
@@ -91,6 +92,36 @@ def test_scaling_by_powers_of_two_is_the_same_in_registers_of_every_size(machine
 
     np.testing.assert_array_equal(compiled(kernel, TARGETS[machine], steps, memory)[0], expected)
     np.testing.assert_array_equal(interpreted(kernel, memory)[0], expected)
+
+
+@pytest.mark.parametrize("machine", TARGETS)
+@pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.float64, dtypes.int8, dtypes.bool], ids=repr)
+@settings(max_examples=12)
+@given(
+    multiple=st.integers(-3, 3), divisor=st.integers(1, 5), start=st.integers(0, 3), length=st.integers(1, 40),
+    gate=st.sampled_from(["none", "static", "loop", "both"]), rng=st.randoms(use_true_random=False),
+)  # fmt: skip
+def test_lanes_that_read_near_one_another_get_what_they_ask_for(
+    machine, dtype, multiple: int, divisor: int, start: int, length: int, gate: str, rng: Random
+):
+    i, j = loop(0, 3), loop(1, length)
+    size = 3 * (abs(multiple) * length + start + 1)
+    place = i * (size // 3) + (j * multiple + (start + (abs(multiple) * length if multiple < 0 else 0))) // divisor
+    gates = {"none": (), "static": (j < length - 1,), "loop": (i < 2,), "both": ((i < 2) & (j < length - 1),)}[gate]
+    kernel = sink(store(param(0, 3 * length, dtype), i * length + j, load(param(1, size, dtype), place, *gates)))
+    memory = random_memory(kernel, rng)
+
+    for lanes in (2, 4, 16):
+        steps = (Split((1,), lanes), Vectorize((1, 1)))
+        assert_close(interpreted(kernel, memory), compiled(kernel, TARGETS[machine], steps, memory))
+
+
+def test_a_pool_of_pairs_reads_whole_vectors():
+    i, j, k = loop(0, 8), loop(1, 32), loop(2, 2)
+    kernel = sink(store(param(0, 256), i * 32 + j, reduce(ops.MAX, load(param(1, 560), i * 70 + j * 2 + k), k)))
+    steps = (Split((1,), 16), Vectorize((1, 1)))
+
+    assert "gather" not in Writer(lowered(kernel, TARGETS["avx2"], steps), "kernel").write()
 
 
 def test_statements_beside_the_parallel_range_run_once():

@@ -11,9 +11,11 @@ from lazulite.kernel.steps import (
     MatrixUnit,
     Parallel,
     Partition,
+    Prefetch,
     Reorder,
     Split,
     Stage,
+    Stream,
     Tile,
     Vectorize,
     parse,
@@ -28,6 +30,8 @@ steps = st.one_of(
     st.builds(Partition, names, numbers),
     st.builds(Reorder, some),
     st.builds(Keep, names, names),
+    st.builds(Prefetch, st.integers(0, 31), names, names),
+    st.builds(Stream, st.integers(0, 31)),
     st.builds(Stage, st.integers(0, 31), some),
     st.builds(MatrixUnit, some, some, some),
     *[st.builds(kind, names) for kind in (Parallel, Vectorize, Tile, Group)],
@@ -43,19 +47,13 @@ def test_a_step_is_one_line():
     assert "split 0.1 16\nstage 2 1 0.1" == text((Split((0, 1), 16), Stage(2, ((1,), (0, 1)))))
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "split 0",
-        "cut 0 1",
-        "tile x",
-        "partition 0 y",
-        "stage 1",
-        "parallel 0 1",
-        "matrixunit 0 by 1 over",
-        "matrixunit 0 by 1",
-    ],
-)
+WRONG = [
+    "split 0", "cut 0 1", "tile x", "partition 0 y", "stage 1", "parallel 0 1", "stream 0 1", "prefetch 1",
+    "matrixunit 0 by 1 over", "matrixunit 0 by 1",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("line", WRONG)
 def test_a_line_that_is_no_step_is_named_in_the_error(line):
     with pytest.raises(FormatError, match=line):
         parse(line)

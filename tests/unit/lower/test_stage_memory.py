@@ -6,10 +6,12 @@ import pytest
 
 from lazulite.analysis.access import coefficient
 from lazulite.ir import ops
+from lazulite.ir.blocks import effects_of
 from lazulite.kernel.apply import apply
 from lazulite.kernel.heuristic import choose
 from lazulite.kernel.steps import Keep, Split, Stage, Tile, Vectorize
 from lazulite.lower.linear import block_of
+from lazulite.lower.loops import build
 from lazulite.lower.stage_memory import stage_memory
 from support.kernels import (
     TARGETS,
@@ -71,6 +73,15 @@ def test_a_kept_value_is_computed_once():
 
     assert 2 == len(listed(apply(kernel, KEPT), ops.EXP))
     assert 1 == len(listed(stage_memory(apply(kernel, KEPT), KEPT), ops.EXP))
+
+
+def test_a_kept_value_is_stored_on_the_way_by_the_loop_that_reduces_it():
+    program = build(stage_memory(apply(softmax(3, 8), KEPT), KEPT), TARGETS["widest"])
+    (kept,) = [node for node in listed(program, ops.STORE) if node.src[0].op is ops.SCRATCH]
+    (turn,) = [node for node in listed(program, ops.FOR) if kept in effects_of(node)]
+
+    assert 1 == turn.arg
+    assert 1 == len(listed(program, ops.EXP))
 
 
 @pytest.mark.parametrize("machine", TARGETS)

@@ -1,0 +1,57 @@
+"""Choose what to tell the memory system: which rows to ask for early, and which results to keep out of the caches.
+
+A kernel that walks a row more than once finds it near from the second pass on, and then memory idles; so that
+pass asks for the next row.  A result too large for the caches would only push out what is read again, and an
+ordinary store reads each line before it writes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lazulite.ir import ops
+from lazulite.ir.uop import UOp
+from lazulite.kernel.facts import KernelFacts
+from lazulite.kernel.nest import by_order, count
+from lazulite.kernel.steps import Prefetch, Stream
+from lazulite.kernel.tiles import turn_cost
+
+_SHORTEST_ROW = 512
+"""Bytes of a row below which the processor's own prefetching keeps up."""
+_STREAMED_FROM = 8
+"""How many times the second caches of all threads a result must fill to go past the caches (measured: 32 MB of two
+threads; the third cache, which others use too, holds no more for long)."""
+
+
+def choose_hints(facts: KernelFacts, lanes: frozenset[UOp]) -> list[Prefetch | Stream]:
+    """The hints for a kernel with these lanes."""
+    return [*_prefetches(facts, lanes), *_streams(facts, lanes)]
+
+
+def _prefetches(facts: KernelFacts, lanes: frozenset[UOp]) -> Iterator[Prefetch]:
+    """For each operand that is walked row by row several times, the dearest walk but the first."""
+    walks: dict[UOp, dict[UOp, UOp]] = {}
+    for load in facts.accesses:
+        lane = next(iter(load.ranges & lanes), None)
+        if load.op is ops.LOAD and load.src[0].op is ops.PARAM and lane is not None and facts.stride(load, lane) == 1:
+            walks.setdefault(load.src[0], {})[lane] = load
+    costs = {r: turn_cost(node) for node in facts.reductions for r in node.src[1:]}
+    passes = list(costs)  # the walks of the results come after those of all reductions
+    for memory, loads in walks.items():
+        first, *again = sorted(loads, key=lambda r: passes.index(r) if r in costs else len(passes))
+        around = [r for r in facts.outer if r not in loads and all(r in load.ranges for load in loads.values())]
+        row, whole = (count(ranges) * memory.dtype.itemsize for ranges in ([first], loads[first].ranges))
+        if again and around and _SHORTEST_ROW <= row <= facts.target.l2 // 8 and whole > facts.target.l2:
+            dearest = max(again, key=lambda r: costs.get(r, 0))
+            yield Prefetch(memory.arg[0], dearest.arg[0], by_order(around)[-1].arg[0])
+
+
+def _streams(facts: KernelFacts, lanes: frozenset[UOp]) -> Iterator[Stream]:
+    """Results that no cache holds, written in order and not read by the kernel itself."""
+    read = {access.src[0] for access in facts.accesses if access.op is ops.LOAD}
+    limit = _STREAMED_FROM * facts.target.l2 * facts.target.threads
+    for store in facts.sink.src:
+        memory = store.src[0]
+        large = count(store.ranges) * memory.dtype.itemsize >= limit and memory not in read
+        if large and any(facts.stride(store, r) == 1 for r in store.ranges & lanes):
+            yield Stream(memory.arg[0])
