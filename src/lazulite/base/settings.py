@@ -189,15 +189,17 @@ class Settings:
         return layer.selection
 
     @property
-    def traced(self) -> tuple[object, ...]:
-        """Whether somebody watches what runs, and the values that decide what a function of tensors does."""
+    def traced(self) -> int:
+        """A number for the values that decide what a function of tensors does, and whether somebody watches it."""
         layer = _current.get() or _root()
         if layer.traced is None:
             values = layer.values
-            layer.traced = (values["DEBUG"] >= 2, values["TRAINING"], values["DEV"], *self.selection)
+            facts = values["DEBUG"] >= 2, values["TRAINING"], values["DEV"], *self.selection
+            layer.traced = _traced.setdefault(facts, len(_traced))
         return layer.traced
 
 
+_traced: dict[tuple[object, ...], int] = {}
 DECLARED: Mapping[str, Setting[Any]] = {n: s for n, s in vars(Settings).items() if isinstance(s, Setting)}
 SETTINGS = Settings()
 
@@ -211,7 +213,7 @@ class _Layer:
         self.values, self.outer = values, outer
         self.key: tuple[object, ...] | None = None
         self.selection: tuple[object, ...] | None = None
-        self.traced: tuple[object, ...] | None = None
+        self.traced: int | None = None
 
 
 _current: ContextVar[_Layer | None] = ContextVar("lazulite_settings", default=None)

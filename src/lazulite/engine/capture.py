@@ -55,7 +55,7 @@ class Call:
         hidden = tuple([storage.number for storage in self.recording.hidden])
         return self.recording.trace.key, self.results, hidden
 
-    def replay(self) -> Captured:
+    def captured(self) -> Captured:
         """The call, ready to be carried out again."""
         remembers = any(isinstance(result, Result) and result.remembers for result in self.results)
         past = Past(self.recording, self.before, self.values) if remembers else None

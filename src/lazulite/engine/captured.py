@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
+from sys import getrefcount
+from typing import Any
 
 from lazulite.base.errors import OutOfMemoryError
 from lazulite.engine.execute import materialize, preserve, uninterrupted
@@ -23,10 +25,9 @@ from lazulite.engine.results import Fill, Result, Same
 from lazulite.engine.slots import Slots
 from lazulite.engine.storage import Storage
 from lazulite.engine.stream import STREAM
+from lazulite.ir.dtype import DType
 from lazulite.ir.uop import UOp
 from lazulite.runtime.buffer import Buffer
-from lazulite.runtime.counters import GlobalCounters
-from lazulite.runtime.device import Argument
 
 
 class Captured:
@@ -37,41 +38,46 @@ class Captured:
         self.results, self._past, self._drawn = tuple(results), past, trace.drawn
         renewed = [r.source for r in results if isinstance(r, Result) and not isinstance(r.source, _ELSEWHERE)]
         slots = Slots(recording, renewed)
-        self._lists, self._kept = slots.launch_lists(), slots.kept
+        self._lists = [(launches.device.queue.submit, launches) for launches in slots.launch_lists()]
+        self._kept = slots.kept
         self._leaves = [leaf.number for leaf in slots.leaves]
         self._fresh, self._draws = list(slots.fresh.values()), slots.draws
+        self._given: list[Buffer | None] = [None] * len(self._fresh)
         self._fresh_number = {source: number for number, source in enumerate(slots.fresh)}
         written = dict.fromkeys(source for step in trace.steps for source in step.writes)
         self.written = [source.number for source in written if isinstance(source, Leaf)]
         """The leaves whose storage is written."""
-        self._hidden = [_Hidden(storage, Hidden(number) in written) for number, storage in enumerate(recording.hidden)]
-        launches = [command.launch for step in trace.steps for command in step.loaded.commands]
-        self._operations = sum([launch.operations for launch in launches])
-        self._bytes = sum([launch.bytes_touched for launch in launches])
+        self.hidden = [_Hidden(storage, Hidden(number) in written) for number, storage in enumerate(recording.hidden)]
+        self._simple = _simple(self.results, list(slots.fresh))
+        self._writes = bool(written)
 
     def fits(self) -> bool:
         """Whether the tensors that the call used without being seen to reach them are as they were."""
-        return all(hidden.fits() for hidden in self._hidden)
+        return all(hidden.fits() for hidden in self.hidden)
 
     def run(self, handles: Sequence[Handle], storages: Sequence[Storage]) -> list[Handle]:
         """Carry the call out; `storages` are those of the leaves, in memory.  The handles of the results."""
-        written = {handles[number]: storages[number] for number in self.written}
-        for hidden in self._hidden:
-            if hidden.written:
-                written[hidden.handle()] = hidden.storage
         moment = None if self._past is None else self._past.begin(storages)
-        if not written:
+        if self._writes:
+            buffers = self._write(handles, storages)
+        else:
             buffers = self._allocate()
             self._submit(storages, buffers)
-        else:
-            readers = readers_of({storage.node() for storage in written.values()}, written)
-            if readers:
-                preserve(readers)
-            buffers = self._allocate()
-            self._write(storages, buffers, written)
+        if self._simple:
+            return [
+                Handle.of(Storage(dtype, shape, device, buffer), wanted, leaf, shared)
+                for buffer, (dtype, shape, device, wanted, leaf, shared) in zip(buffers, self._simple, strict=True)
+            ]
         return self._results(handles, storages, buffers, moment)
 
-    def _write(self, storages: Sequence[Storage], buffers: Sequence[Buffer], written: dict[Handle, Storage]) -> None:
+    def _write(self, handles: Sequence[Handle], storages: Sequence[Storage]) -> list[Buffer]:
+        """The same where memory is written that is not fresh: who needs its contents has them first."""
+        written = {handles[number]: storages[number] for number in self.written}
+        written |= {hidden.handle(): hidden.storage for hidden in self.hidden if hidden.written}
+        readers = readers_of({storage.node() for storage in written.values()}, written)
+        if readers:
+            preserve(readers)
+        buffers = self._allocate()
         with uninterrupted():
             try:
                 self._submit(storages, buffers)
@@ -81,27 +87,33 @@ class Captured:
                 raise
             for handle, storage in written.items():
                 handle.value = storage.written(materialize(storage))
+        return buffers
 
     def _allocate(self) -> list[Buffer]:
+        """Memory for the results: what the last replay gave, where nobody holds that any more, else fresh."""
         buffers = []
-        for device, nbytes, label in self._fresh:
-            try:
-                buffers.append(Buffer(device, nbytes, label=label or "").allocate())
-            except OutOfMemoryError as error:
-                error.add_origin(label)
-                raise
+        for number, (device, nbytes, label) in enumerate(self._fresh):
+            buffer = self._given[number]
+            if buffer is None or getrefcount(buffer) > _OWN_REFERENCES or buffer.handle is None or buffer.handle.shared:
+                try:
+                    buffer = Buffer(device, nbytes, label=label or "").allocate()
+                except OutOfMemoryError as error:
+                    error.add_origin(label)
+                    raise
+                if nbytes <= _LARGEST_KEPT:
+                    self._given[number] = buffer
+            buffers.append(buffer)
         return buffers
 
     def _submit(self, storages: Sequence[Storage], buffers: Sequence[Buffer]) -> None:
-        values: list[Argument] = [storages[number].buffer.handle for number in self._leaves]  # type: ignore[union-attr,misc]
-        values += [buffer.handle for buffer in buffers]  # type: ignore[misc]
+        values: list[Any] = [storages[number].buffer.handle for number in self._leaves]  # type: ignore[union-attr]
+        for buffer in buffers:
+            values.append(buffer.handle)
         if self._drawn:
             key, begin = STREAM.take(self._drawn)
             values += [key if isinstance(word, Seed) else begin + word.offset for word in self._draws]
-        for launches in self._lists:
-            launches.device.queue.submit(launches, values)
-        GlobalCounters.global_ops += self._operations
-        GlobalCounters.global_mem += self._bytes
+        for submit, launches in self._lists:
+            submit(launches, values)
 
     # --- results --------------------------------------------------------------------------------
 
@@ -114,20 +126,18 @@ class Captured:
             if isinstance(result, Same):
                 made.append(handles[result.leaf])
                 continue
-            storage: Storage | None = None
-            if isinstance(result.source, UOp):
-                node = result.source
-            else:
-                storage = self._storage(result, result.source, storages, buffers, owned)
-                node = storage.node()
-            if node.origin is None:
-                node.origin = result.origin
+            storage, value = None, result.source
+            if not isinstance(value, UOp):
+                storage = self._storage(result, value, storages, buffers, owned)
+                value = storage.node()
+                if value.origin is None:
+                    value.origin = result.origin
             handle = Handle(
-                node, storage if result.owns else None, requires_grad=result.requires_grad, leaf=result.leaf,
+                value, storage if result.owns else None, requires_grad=result.requires_grad, leaf=result.leaf,
                 shared=result.shared,
             )  # fmt: skip
             if result.remembers and self._past is not None and moment is not None:
-                keep_history(node, self._past.expression(number, moment))
+                keep_history(handle.value, self._past.expression(number, moment))
             made.append(handle)
         for handle, result in zip(made, self.results, strict=True):
             if isinstance(result, Result) and result.above:
@@ -147,7 +157,7 @@ class Captured:
         if isinstance(source, Leaf):
             return storages[source.number]
         if isinstance(source, Hidden):
-            return self._hidden[source.number].storage
+            return self.hidden[source.number].storage
         storage = owned.get(source)
         if storage is None:
             buffer = buffers[self._fresh_number[source]]
@@ -155,8 +165,26 @@ class Captured:
         return storage
 
 
+_LARGEST_KEPT = 1 << 16
+"""Results of up to so many bytes are kept to be given again.  Larger ones go through the free list, which costs
+little beside computing them, and from where others may have them."""
+_OWN_REFERENCES = 3
+"""How often a buffer is referred to that nobody else holds: by the list, by a variable, and by the question."""
 _ELSEWHERE = (UOp, Fill, Leaf, Hidden)
 """Where results come from that allocate nothing."""
+
+
+Facts = tuple[DType, tuple[int, ...], str, bool | None, bool, bool]
+
+
+def _simple(results: Sequence[Same | Result], fresh: Sequence[Source]) -> list[Facts]:
+    """The facts of results that are nothing but the owners of the fresh memory, one each; empty where others are."""
+    facts: list[Facts] = []
+    for result, source in zip(results, fresh, strict=False):
+        if isinstance(result, Same) or result.source != source or not result.owns or result.above or result.remembers:
+            return []
+        facts.append((result.dtype, result.shape, result.device, result.requires_grad, result.leaf, result.shared))
+    return facts if len(results) == len(fresh) else []
 
 
 class _Hidden:

@@ -47,12 +47,8 @@ class _Lock:
         self.lock = threading.RLock()
 
 
-_ONE_AT_A_TIME = _Lock()
-
-
-def one_at_a_time() -> threading.RLock:
-    """What a thread holds while it realizes, or does something else that no realize may come between."""
-    return _ONE_AT_A_TIME.lock
+ONE_AT_A_TIME = _Lock()
+"""A thread holds its `lock` while it realizes, or does something else that no realize may come between."""
 
 
 OBSERVERS: list[Callable[[Run, Sequence[Output]], None]] = []
@@ -61,7 +57,7 @@ OBSERVERS: list[Callable[[Run, Sequence[Output]], None]] = []
 
 def realize(handles: Iterable[Handle]) -> None:
     """Compute the values of the handles, and of those that have to go with them."""
-    with _ONE_AT_A_TIME.lock:
+    with ONE_AT_A_TIME.lock:
         asked = list(handles)
         try:
             work, run = _prepared(asked, state=True)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from lazulite.analysis.regions import Region
+from lazulite.base.origin import Origin
 from lazulite.engine.storage import Storage, is_current, storage_of
 from lazulite.ir import ops
 from lazulite.ir.uop import UOp, substitute, toposort
@@ -24,17 +25,20 @@ class _Held:
 
     def __init__(self) -> None:
         references: dict[weakref.ref[Handle], None] = {}
-        self._references = references
-        self._forget = lambda reference: references.pop(reference, None)
+        self.references = references
+        self.forget = lambda reference: references.pop(reference, None)
 
     def add(self, handle: Handle) -> None:
-        self._references[weakref.ref(handle, self._forget)] = None
+        self.references[weakref.ref(handle, self.forget)] = None
 
     def discard(self, handle: Handle) -> None:
-        self._references.pop(weakref.ref(handle), None)
+        self.references.pop(weakref.ref(handle), None)
+
+    def __bool__(self) -> bool:
+        return bool(self.references)
 
     def all(self) -> list[Handle]:
-        references = list(self._references)  # at once: others may come and go meanwhile
+        references = list(self.references)  # at once: others may come and go meanwhile
         return [handle for reference in references if (handle := reference()) is not None] if references else []
 
 
@@ -73,6 +77,29 @@ class Handle:
         if requires_grad:
             _tracked.add(self)
 
+    @classmethod
+    def of(cls, storage: Storage, requires_grad: bool | None, leaf: bool, shared: bool) -> Handle:
+        """The owner of a storage, whose contents it shows; the node for them is made when somebody asks."""
+        self = object.__new__(cls)
+        self.storage, self.leaf, self.shared, self._requires_grad = storage, leaf, shared, requires_grad
+        self.ancestors, self.grad, self.writer = (), None, 0
+        _live.references[weakref.ref(self, _live.forget)] = None
+        if requires_grad:
+            _tracked.add(self)
+        return self
+
+    def __getattr__(self, name: str) -> UOp:
+        """The value of a handle that has none yet: the contents of its storage."""
+        if name != "value":
+            raise AttributeError(name)
+        storage = self.storage
+        if storage is None or storage.buffer is None:
+            raise AttributeError(name)
+        self.value = node = storage.node()
+        if node.origin is None and isinstance(storage.buffer.label, Origin):
+            node.origin = storage.buffer.label
+        return node
+
     @property
     def requires_grad(self) -> bool | None:
         """Whether gradients are wanted: True, False (never), or None (where there is storage)."""
@@ -96,6 +123,11 @@ class Handle:
         """Give it another value, on behalf of this thread."""
         self.value, self.writer = value, threading.get_ident()
         _written.add(self)
+
+
+def is_written() -> bool:
+    """Whether a handle may have a pending write."""
+    return bool(_written)
 
 
 def live_handles() -> list[Handle]:

@@ -69,11 +69,16 @@ class Slots:
         for number, step in enumerate(self._trace.steps):
             places = [*step.inputs, *self._own_memory(number, step), *step.words]
             numbers = [self._number(place) for place in places]
-            commands += [(launch.queue.device, self._command(launch, numbers, step)) for launch in step.loaded.commands]
-        return [
-            device.launch_list([command for _, command in group], self.values, self.varying)
-            for device, group in groupby(commands, lambda pair: pair[0])
-        ]
+            for launch in step.loaded.commands:
+                work = launch.launch.operations, launch.launch.bytes_touched
+                commands.append((launch.queue.device, self._command(launch, numbers, step), work))
+        found = []
+        for device, group in groupby(commands, lambda each: each[0]):
+            own = list(group)
+            launches = device.launch_list([command for _, command, _ in own], self.values, self.varying)
+            launches.work = launches.work[0], sum(work[0] for *_, work in own), sum(work[1] for *_, work in own)
+            found.append(launches)
+        return found
 
     def _command(self, launch: Launch, numbers: Sequence[int], step: Step) -> Command:
         if launch.program is not None:
@@ -90,15 +95,15 @@ class Slots:
         own = plan.fresh[buffer] if buffer < len(plan.fresh) else plan.temporaries[buffer - len(plan.fresh)]
         return devices[own.device or step.loaded.device]
 
-    def _fillings(self) -> list[tuple[Device, Command]]:
+    def _fillings(self) -> list[tuple[Device, Command, tuple[int, int]]]:
         """What gives data of the host to memory that is written or handed out: the data itself stays."""
         written = {source for step in self._trace.steps for source in step.writes}
-        commands: list[tuple[Device, Command]] = []
+        commands: list[tuple[Device, Command, tuple[int, int]]] = []
         for number, data in enumerate(self._trace.given):
             source, device = Given(number), self._recording.device_of(Given(number))
             pristine = self._filled(device, data)
             if source in self.fresh or source in written:
-                commands.append((device, Copy(self._number(source), self._enter((source,), pristine), device)))
+                commands.append((device, Copy(self._number(source), self._enter((source,), pristine), device), (0, 0)))
             else:
                 self._enter(source, pristine)
         return commands

@@ -16,29 +16,25 @@ class _Thread(threading.local):
     function = ""
 
 
-_THREAD = _Thread()
+THREAD = _Thread()
+"""`function` is the name of the function that is traced, or empty."""
 
 
 @contextmanager
 def traced(function: str) -> Iterator[None]:
     """This thread runs a function of this name."""
-    before, _THREAD.function = _THREAD.function, function
+    before, THREAD.function = THREAD.function, function
     try:
         yield
     finally:
-        _THREAD.function = before
-
-
-def is_traced() -> bool:
-    """Whether this thread is inside of a function that is traced."""
-    return bool(_THREAD.function)
+        THREAD.function = before
 
 
 def refuse_reading(method: str, tensor: object) -> None:
     """A CaptureError where the thread is inside of a traced function."""
-    if _THREAD.function:
+    if THREAD.function:
         raise CaptureError(
-            method, f"{_THREAD.function} is captured by jit, and a captured function must not look at values",
+            method, f"{THREAD.function} is captured by jit, and a captured function must not look at values",
             about={"tensor": tensor},
             rule="It runs once or twice; after that its kernels run without it, whatever the values are.",
             hint="return the tensor and look at it outside, or choose with where(...) in the place of an if",

@@ -61,7 +61,7 @@ class CompiledList(LaunchList):
         self._list = (ctypes.c_int64 * 5)(len(self.commands), ctypes.addressof(records), ctypes.addressof(self._table))
         self._pointer = ctypes.c_void_p(ctypes.addressof(self._list))
         self._parallel = any(extent > 1 for extent in self._extents.values())
-        self._shared: tuple[int, int] | None = None
+        self._threads = self._moves = 0
 
     def rebind(self, slot: int, value: Argument) -> None:
         super().rebind(slot, value)
@@ -74,13 +74,13 @@ class CompiledList(LaunchList):
             return
         self._table[: self.varying] = [x if type(x) is int else x.address for x in values]  # type: ignore[union-attr]
         threads, block = 1, None
-        code = fork_join() if self._parallel else None
-        if code is not None:
-            threads = SETTINGS.THREADS or usable_cores()
-        if code is not None and threads > 1:
-            block = WORKERS.assembled(code, threads)  # kept until the call returns
-            self._list[3:] = [block.pointer.value or 0, code.run_address]
-        if self._shared != (threads, self._scratch.moves):
+        if self._parallel:
+            code = fork_join()
+            threads = 1 if code is None else SETTINGS.THREADS or usable_cores()
+            if code is not None and threads > 1:
+                block = WORKERS.assembled(code, threads)  # kept until the call returns
+                self._list[3:] = [block.pointer.value or 0, code.run_address]
+        if self._threads != threads or self._moves != self._scratch.moves:
             self._share(threads)
         self._walk(self._pointer)
 
@@ -90,7 +90,7 @@ class CompiledList(LaunchList):
         for number, extent in self._extents.items():
             begin = RECORD * number + _THREADS
             self._records[begin : begin + 4] = threads_for(extent, threads, self._scratch)
-        self._shared = threads, self._scratch.moves
+        self._threads, self._moves = threads, self._scratch.moves
 
 
 def _slots_of(command: Command) -> tuple[int, ...]:

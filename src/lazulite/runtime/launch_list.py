@@ -45,8 +45,8 @@ class LaunchList:
     def __init__(self, device: Device, commands: Sequence[Command], slots: Sequence[Argument], varying: int) -> None:
         self.device, self.commands, self.varying = device, tuple(commands), varying
         self.slots = list(slots)
-        self.programs = sum(isinstance(command, Exec) for command in commands)
-        """How many of the commands run a program."""
+        self.work = sum(isinstance(command, Exec) for command in commands), 0, 0
+        """How many of the commands run a program, and the operations and bytes of these, where they are known."""
 
     def rebind(self, slot: int, value: Argument) -> None:
         """Put something else into a slot."""

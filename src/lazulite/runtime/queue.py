@@ -84,7 +84,7 @@ class Queue:
         """Carry out a launch list with these values in its slots that vary."""
         with self.lock:
             launches.run(values)
-            GlobalCounters.kernel_count += launches.programs
+            GlobalCounters.add(*launches.work)
 
     def copy(self, destination: Buffer, source: Buffer) -> None:
         """Fill `destination`, which is on this device, from memory of the same size on any device."""

@@ -54,6 +54,8 @@ class Aftermath:
         self.effects: list[_Put | _Grad | _Replaced] = []
         self.form: Outline = Place(0)
         self.devices: list[str] = []
+        self.is_tensor = self._is_new = False
+        """Whether all that the call leaves behind is one tensor of its own."""
         self.reason = ""
         """Why the call cannot be repeated, if it cannot."""
 
@@ -70,11 +72,14 @@ class Aftermath:
             if handle.grad is not grad:
                 self.effects.append(_Grad(leaf, None if handle.grad is None else self._number(handle.grad)))
         self.devices = [tensor.device for tensor in self._results]
+        leaves = {id(handle) for _, handle, _ in self._before}
+        self._is_new = not any(id(tensor._handle) in leaves for tensor in self._results)
         return [tensor._handle for tensor in self._results]
 
     def close(self) -> None:
         """Let go of the call; a reason not to repeat it is raised."""
         self._before, self._results, self._surveys = [], [], ()
+        self.is_tensor = type(self.form) is Place and not self.effects and len(self.devices) == 1 and self._is_new
         if self.reason:
             raise Unrepeatable(self.reason)
 
@@ -87,6 +92,12 @@ class Aftermath:
     def needs_arguments(self) -> bool:
         """Whether something is put into the arguments."""
         return any(isinstance(effect, _Put) and effect.survey for effect in self.effects)
+
+    def tensor(self, handle: Handle) -> Tensor:
+        """What the call leaves behind where that is one tensor."""
+        tensor = object.__new__(Tensor)
+        tensor._handle, tensor._device = handle, self.devices[0]
+        return tensor
 
     def apply(
         self, tensors: Sequence[Tensor], handles: Sequence[Handle], results: Sequence[Same | object],

@@ -17,55 +17,46 @@ from lazulite.tensor.tensor import Tensor
 _PLAIN = frozenset({bool, str, bytes, type(None), complex, range, DType})
 
 
-class Arguments:
-    """The flat lists, filled by `add`."""
-
-    __slots__ = ("key", "numbers", "objects", "tensors")
-
-    def __init__(self) -> None:
-        self.tensors: list[Tensor] = []
-        self.numbers: list[int | float | str] = []
-        self.key: list[Any] = []
-        self.objects: list[Any] = []
-        """What has to be surveyed."""
-
-    def add(self, values: Iterable[Any]) -> None:
-        """Flatten some values."""
-        key = self.key
-        for value in values:
-            kind = type(value)
-            if kind is Tensor:
-                self.tensors.append(value)
-                key.append(Tensor)
-            elif kind is int or kind is float:
-                self.numbers.append(value or str(value))  # -0.0 is another number than 0.0
-                key.append(kind)
-            elif kind in _PLAIN:
-                key.append((kind, value))
-            elif kind is list or kind is tuple:
-                key.append((kind, len(value)))
-                self.add(value)
-            elif kind is dict:
-                key.append((kind, tuple(value)))
-                self.add(value.values())
-            else:
-                self._add_other(kind, value)
-
-    def _add_other(self, kind: type, value: Any) -> None:
-        if isinstance(value, Tensor):
-            self.tensors.append(value)
-            self.key.append(kind)
-        elif isinstance(value, Enum):
-            self.key.append((kind, value))
-        elif isinstance(value, tuple | list):
-            self.key.append((kind, len(value)))
-            self.add(value)
-        elif isinstance(value, dict):
-            self.key.append((kind, tuple(value)))
-            self.add(value.values())
-        elif dataclasses.is_dataclass(kind):
-            self.key.append(kind)
-            self.add([getattr(value, each.name) for each in dataclasses.fields(kind)])
+def flatten(
+    values: Iterable[Any], tensors: list[Tensor], key: list[Any], numbers: list[Any], objects: list[Any]
+) -> None:
+    """Add what is in the values to the lists; `objects` are those that have to be surveyed."""
+    for value in values:
+        kind = type(value)
+        if kind is Tensor:
+            tensors.append(value)
+            key.append(None)
+        elif kind is int or kind is float:
+            numbers.append(value or str(value))  # -0.0 is another number than 0.0
+            key.append(kind)
+        elif kind in _PLAIN:
+            key.append((kind, value))
+        elif kind is list or kind is tuple:
+            key.append((kind, len(value)))
+            flatten(value, tensors, key, numbers, objects)
+        elif kind is dict:
+            key.append((kind, tuple(value)))
+            flatten(value.values(), tensors, key, numbers, objects)
         else:
-            self.key.append((object, len(self.objects)))
-            self.objects.append(value)
+            _flatten_other(value, tensors, key, numbers, objects)
+
+
+def _flatten_other(value: Any, tensors: list[Tensor], key: list[Any], numbers: list[Any], objects: list[Any]) -> None:
+    kind = type(value)
+    if isinstance(value, Tensor):
+        tensors.append(value)
+        key.append(kind)
+    elif isinstance(value, Enum):
+        key.append((kind, value))
+    elif isinstance(value, tuple | list):
+        key.append((kind, len(value)))
+        flatten(value, tensors, key, numbers, objects)
+    elif isinstance(value, dict):
+        key.append((kind, tuple(value)))
+        flatten(value.values(), tensors, key, numbers, objects)
+    elif dataclasses.is_dataclass(kind):
+        key.append(kind)
+        flatten([getattr(value, each.name) for each in dataclasses.fields(kind)], tensors, key, numbers, objects)
+    else:
+        key.append((object, len(objects)))
+        objects.append(value)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from functools import update_wrapper
 from types import MethodType
@@ -24,34 +24,27 @@ from lazulite.base.settings import SETTINGS
 from lazulite.engine.capture import record, settle
 from lazulite.engine.captured import Captured
 from lazulite.engine.environment import Survey, survey
-from lazulite.engine.execute import one_at_a_time
-from lazulite.engine.handles import Handle
+from lazulite.engine.execute import ONE_AT_A_TIME
+from lazulite.engine.handles import Handle, is_written
 from lazulite.engine.results import Unrepeatable
 from lazulite.engine.storage import Storage
-from lazulite.engine.tracing import is_traced, traced
+from lazulite.engine.tracing import THREAD, traced
 from lazulite.tensor.aftermath import Aftermath
-from lazulite.tensor.arguments import Arguments
+from lazulite.tensor.arguments import flatten
 from lazulite.tensor.tensor import Tensor
 
+_Key = tuple[Hashable, ...]
 P = ParamSpec("P")
 R = TypeVar("R")
 
 MOST_VARIANTS = 16
 """How many families of calls a function may have unless it is told otherwise."""
 _MOST_NUMBERS = 256
+_ONLY_TENSORS = {Tensor}
 _MOST_SHOWN = 4
 _TOKENS = itertools.count()
 _MOST_REMEMBERED = 8
 """How many surveys are kept, and how many calls with different numbers of each family."""
-
-
-@dataclass(slots=True)
-class _Known:
-    """What is known about calls with certain numbers."""
-
-    key: object = None
-    """What the last one did."""
-    captured: tuple[Captured, Aftermath] | None = None
 
 
 @dataclass(slots=True)
@@ -60,7 +53,24 @@ class _Family:
 
     facts: dict[str, str]
     """What selects the family, by path, for messages."""
-    calls: dict[Hashable, _Known] = field(default_factory=dict)
+    calls: dict[_Key, object] = field(default_factory=dict)
+    """What the last call with each choice of numbers did; the one that was made longest ago first."""
+
+
+@dataclass(slots=True)
+class _Call:
+    """A call with what the function reaches."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    tensors: list[Tensor]
+    handles: list[Handle]
+    storages: list[Storage]
+    around: Survey
+    family: _Key
+    """What selects the family."""
+    key: _Key
+    """That and the numbers."""
 
 
 @dataclass(slots=True)
@@ -99,16 +109,16 @@ class jit(Generic[P, R]):
         """Forget everything that was captured, and free its memory."""
         self.reason = ""
         """Why the last call that ran was not captured; empty where nothing is in the way."""
-        self._families: dict[Hashable, _Family] = {}
+        self._captured: dict[_Key, tuple[Captured, Aftermath]] = {}
+        self._families: dict[_Key, _Family] = {}
+        self._around: _Surroundings | None = None
+        """Those of calls without objects among the arguments."""
         self._surroundings: dict[tuple[int, ...], _Surroundings] = {}
-        self._keys: dict[Hashable, int] = {}
-        self._numbers: dict[Hashable, int] = {}
+        self._keys: dict[_Key, int] = {}
+        self._numbers: dict[_Key, int] = {}
 
     def __repr__(self) -> str:
-        captured = sum(
-            known.captured is not None for family in self._families.values() for known in family.calls.values()
-        )
-        return f"<jit {self._name}: {captured} captured>"
+        return f"<jit {self._name}: {len(self._captured)} captured>"
 
     @property
     def _name(self) -> str:
@@ -119,57 +129,45 @@ class jit(Generic[P, R]):
         return self if instance is None else MethodType(self, instance)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        if is_traced():  # a part of the function that is traced
+        if THREAD.function:  # a part of the function that is traced
             return self.function(*args, **kwargs)
-        with one_at_a_time():
+        with ONE_AT_A_TIME.lock:
             return self._call(args, kwargs)  # type: ignore[no-any-return]
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        arguments = Arguments()
-        arguments.add(args)
-        key = arguments.key
-        if kwargs:
+        tensors: list[Tensor] = []
+        key: list[Hashable] = []
+        numbers: list[Hashable] = []
+        objects: list[Any] = []
+        if not kwargs and {*map(type, args)} == _ONLY_TENSORS:
+            tensors += args
+        else:
+            flatten(args, tensors, key, numbers, objects)
             key.append(tuple(kwargs))
-            arguments.add(kwargs.values())
-        surroundings = self._surveyed(arguments.objects)
-        tensors = arguments.tensors + surroundings.survey.tensors
+            flatten(kwargs.values(), tensors, key, numbers, objects)
+        around = self._around
+        if objects or around is None or (around.survey.parts and not around.survey.unchanged()):
+            around = self._surveyed(objects)
+        tensors += around.survey.tensors
         handles = [tensor._handle for tensor in tensors]
-        graded = [number for number, handle in enumerate(handles) if handle.grad is not None]
-        if graded:  # gradients are leaves as well: `backward` adds to them
-            key.append(tuple(graded))
-            tensors += [handles[number].grad for number in graded]
-            handles += [tensor._handle for tensor in tensors[len(handles) :]]
-        storages = self._settled(tensors, handles, key)
-        settings = SETTINGS.traced
-        key += (surroundings.key, settings)
-        family = self._families.get(tuple(key)) or self._new_family(
-            tuple(key), args, kwargs, surroundings.survey, storages
-        )
-        numbers = surroundings.numbers, *arguments.numbers
-        known = family.calls.get(numbers)
-        if known is None or known.captured is None or settings[0] or not known.captured[0].fits():
-            return self._run(args, kwargs, tensors, handles, storages, surroundings.survey, family, numbers)
-        captured, aftermath = known.captured
+        storages = _settled(tensors, handles, key)
+        key += (around.key, SETTINGS.traced)
+        family = len(key)
+        key.append(around.numbers)
+        key += numbers
+        full = tuple(key)
+        known = self._captured.get(full)
+        if known is None or (known[0].hidden and not known[0].fits()):
+            call = _Call(args, kwargs, tensors, handles, storages, around.survey, full[:family], full)
+            return self._run(call)
+        captured, aftermath = known
         results = captured.run(handles, storages)
-        surveys = [surroundings.survey]
+        if aftermath.is_tensor:
+            return aftermath.tensor(results[0])
+        surveys = [around.survey]
         if aftermath.needs_arguments:
-            surveys.append(survey(Tensor, _named(self.function, args, kwargs), surroundings.survey))
+            surveys.append(survey(Tensor, _named(self.function, args, kwargs), around.survey))
         return aftermath.apply(tensors, results, captured.results, surveys)
-
-    def _settled(self, tensors: Sequence[Tensor], handles: Sequence[Handle], key: list[Hashable]) -> list[Storage]:
-        """The storages of the leaves, in memory; what selects a family is added to the key."""
-        storages = []
-        for tensor, handle in zip(tensors, handles, strict=True):
-            storage = handle.storage
-            if storage is None or storage.buffer is None or storage.failure is not None or handle.pending:
-                storage = settle(handle, tensor._device)
-                if handle.storage is None:
-                    key.append(None)  # it shows the contents of memory that another tensor owns
-            storages.append(storage)
-            key.append(storage.layout)
-        if len(set(storages)) < len(storages):
-            key.append(tuple([storages.index(storage) for storage in storages]))
-        return storages
 
     # --- what the function reaches ----------------------------------------------------------------
 
@@ -190,58 +188,56 @@ class jit(Generic[P, R]):
         if len(self._surroundings) >= _MOST_REMEMBERED:
             self._surroundings.clear()
         self._surroundings[place] = known
+        if not objects:
+            self._around = known
         return known
 
     # --- calls that run ---------------------------------------------------------------------------
 
-    def _run(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], tensors: Sequence[Tensor], handles: Sequence[Handle],
-        storages: Sequence[Storage], around: Survey, family: _Family, numbers: Hashable,
-    ) -> Any:  # fmt: skip
+    def _run(self, call: _Call) -> Any:
         """Run the function, and capture the call if it did what the last one with these numbers did."""
-        own = survey(Tensor, _named(self.function, args, kwargs), around)
-        aftermath = Aftermath(tensors, [around, own])
+        family = self._families.get(call.family) or self._new_family(call)
+        own = survey(Tensor, _named(self.function, call.args, call.kwargs), call.around)
+        aftermath = Aftermath(call.tensors, [call.around, own])
         outcome: list[Any] = []
 
         def run() -> list[Handle]:
             with traced(self._name):
-                outcome.append(self.function(*args, **kwargs))
+                outcome.append(self.function(*call.args, **call.kwargs))
             return aftermath.collect(outcome[0])
 
-        self.reason = ""
-        known = family.calls.pop(numbers, None) or _Known()
+        self.reason, did = "", None
+        last = family.calls.pop(call.key, None)
+        self._captured.pop(call.key, None)
         try:
-            call = record(run, handles, storages)
+            done = record(run, call.handles, call.storages)
             aftermath.close()
-            if own.opaque or (around.opaque and call.recording.given):
-                raise Unrepeatable(f"{own.opaque or around.opaque} may change without a trace")
+            if own.opaque or (call.around.opaque and done.recording.given):
+                raise Unrepeatable(f"{own.opaque or call.around.opaque} may change without a trace")
+            did = done.key, aftermath.key
         except Unrepeatable as reason:
-            self.reason, known = str(reason), _Known()
-        else:
-            key = call.key, aftermath.key
-            if key == known.key and known.captured is None:
-                known.captured = call.replay(), aftermath
-            elif key != known.key:
-                known = _Known(key)
+            self.reason = str(reason)
+        if did is not None and did == last and SETTINGS.DEBUG < 2:  # who watches wants to see each kernel
+            self._captured[call.key] = done.captured(), aftermath
         while len(family.calls) >= _MOST_REMEMBERED:
-            del family.calls[next(iter(family.calls))]
-        family.calls[numbers] = known
+            oldest = next(iter(family.calls))
+            del family.calls[oldest]
+            self._captured.pop(oldest, None)
+        family.calls[call.key] = did
         return outcome[0]
 
-    def _new_family(
-        self, key: Hashable, args: tuple[Any, ...], kwargs: dict[str, Any], around: Survey, storages: Sequence[Storage]
-    ) -> _Family:
-        """A family for calls with this key; CaptureError where there are too many."""
-        own = survey(Tensor, _named(self.function, args, kwargs), around)
-        facts = {path: _fact_text(fact) for path, fact in [*own.facts, *around.facts]}
+    def _new_family(self, call: _Call) -> _Family:
+        """A family for calls of this kind; CaptureError where there are too many."""
+        own = survey(Tensor, _named(self.function, call.args, call.kwargs), call.around)
+        facts = {path: _fact_text(fact) for path, fact in [*own.facts, *call.around.facts]}
         facts |= {
             path: f"{storage.shape} {storage.dtype.name} on {storage.device}"
-            for path, storage in zip([*own.paths, *around.paths], storages, strict=False)
+            for path, storage in zip([*own.paths, *call.around.paths], call.storages, strict=False)
         }
-        facts["settings"] = str(SETTINGS.traced)
+        facts["the settings"] = f"set {SETTINGS.traced}"
         if len(self._families) >= self.limit:
             raise self._too_many(facts)
-        family = self._families[key] = _Family(facts)
+        family = self._families[call.family] = _Family(facts)
         return family
 
     def _too_many(self, facts: dict[str, str]) -> CaptureError:
@@ -254,6 +250,37 @@ class jit(Generic[P, R]):
             rule="A type, shape or device, or a value that is neither tensor nor number, has a variant of its own.",
             hint="bring what changes to a few shapes, for instance by padding, or jit(function, limit=...)",
         )  # fmt: skip
+
+
+def _settled(tensors: list[Tensor], handles: list[Handle], key: list[Hashable]) -> list[Storage]:
+    """The storages of the leaves, in memory; what selects a family is added to the key.
+
+    Gradients of leaves are leaves as well, as `backward` adds to them; they are appended to both lists.
+    """
+    storages: list[Storage] = []
+    graded, written = False, is_written()
+    for handle in handles:
+        storage = handle.storage
+        if storage is None or storage.buffer is None or storage.failure or (written and handle.pending):
+            storage = settle(handle, tensors[len(storages)]._device)
+            if handle.storage is None:
+                key.append(False)  # it shows the contents of memory that another tensor owns
+        if handle.grad is not None:
+            graded = True
+        storages.append(storage)
+        key.append(storage.layout)
+    if graded:
+        numbers = tuple([number for number, handle in enumerate(handles) if handle.grad is not None])
+        grads = [handles[number].grad for number in numbers]
+        key.append(numbers)
+        own = [grad._handle for grad in grads]
+        storages += [settle(handle, grad._device) for handle, grad in zip(own, grads, strict=True)]
+        key += [storage.layout for storage in storages[len(handles) :]]
+        tensors += grads
+        handles += own
+    if len(storages) > 1 and len(set(storages)) < len(storages):
+        key.append(tuple([storages.index(storage) for storage in storages]))
+    return storages
 
 
 def _named(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[str, Any]]:
