@@ -29,11 +29,11 @@ STEPS = st.sampled_from(
         "swap",
     ]
 )
-EVENTS = st.sampled_from(
-    ["nothing", "new contents", "new tensor", "pending write", "held view", "feed back", "same twice"]
-)
+EVENTS = ["new contents", "new tensor", "pending write", "held view", "feed back", "same twice"]
 PROGRAM = st.lists(st.tuples(STEPS, st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=6)
-CALLS = st.lists(st.tuples(EVENTS, st.integers(1, 3)), min_size=3, max_size=7)
+CALLS = st.lists(
+    st.tuples(st.sampled_from(["nothing"] * 12 + EVENTS), st.sampled_from([1] * 9 + [2.5])), min_size=5, max_size=10
+)
 
 
 def tensor(start):

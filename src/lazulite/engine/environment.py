@@ -54,7 +54,9 @@ class Part:
 
     def path_of(self, place: Any) -> str:
         """How a place is written."""
-        return f"{self.path}[{place!r}]" if self.brackets else f"{self.path}.{place}" if self.path else str(place)
+        if self.brackets:
+            return f"{self.path}[{place!r}]"
+        return ".".join([part for part in (self.path, place) if part])
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -309,7 +311,7 @@ def _file_of(module: str) -> str:
 
 def _is_closed_module(value: ModuleType | type) -> bool:
     name = value.__name__ if isinstance(value, ModuleType) else value.__module__
-    return name == "builtins" or _is_closed(_file_of(name))
+    return name.partition(".")[0] in sys.stdlib_module_names or _is_closed(_file_of(name))
 
 
 def _is_inner(kind: type) -> bool:

@@ -280,7 +280,8 @@ def _computed_once(group: Group, node: UOp, place: Place) -> bool:
         return True
     axes = [part for part in place.index if part.op is ops.RANGE]
     plain = len(set(axes)) == len(axes) and all(p.op is ops.RANGE or p.is_const(0) for p in place.index)
-    return plain and group.times(place) == element_count(node.shape)
+    whole = all(p.vmax + 1 == size for p, size in zip(place.index, node.shape, strict=True))
+    return plain and whole and group.times(place) == element_count(node.shape)
 
 
 def _depends(state: _State, group: Group, other: Group) -> bool:

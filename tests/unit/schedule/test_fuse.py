@@ -49,6 +49,15 @@ def test_a_value_that_two_results_share_is_stored_by_the_kernel_that_computes_it
     assert 2 == len(result.kernels)
 
 
+def test_a_kernel_that_needs_one_row_of_a_value_does_not_store_the_value() -> None:
+    """It would never compute the other rows, however often it computes that one."""
+    value = A * 2.5
+    row = UOp(ops.SHRINK, value.dtype, (value,), ((0, 1), (0, 32)))
+    result = scheduled([value, expanded(row, 64, 32) + A])
+
+    assert 2 == len(result.kernels)
+
+
 def test_fusion_off_gives_each_operation_a_kernel() -> None:
     result = scheduled([(A * 2.5 + A) * A], fuse=False)
 
