@@ -110,9 +110,11 @@ class Writer(MatrixWriter):
         self.configure()
 
     def _plain(self, node: UOp, at: At) -> None:
-        is_tile = bool(self.form(node).units)
-        if node.op is ops.LOAD:
-            result = self.load_tile(node, at) if is_tile else self.load(node, at)
+        is_tile = len(self.form(node).units) > 1
+        if node.op is ops.LOAD and self.form(node).units:
+            result = self.load_tile(node, at) if is_tile else self.load_pairs(node, at)
+        elif node.op is ops.LOAD:
+            result = self.load(node, at)
         elif node.op is ops.MMA:
             result = self.multiply(node, at)
         elif node.op is ops.STORE and is_tile:

@@ -60,7 +60,7 @@ class CopyWriter(MemoryWriter):
         else:
             group, size = extent(block.word), extent(block.word) * size
             element = f"i{8 * size}"
-            vectors = [self._words(value, point, element, group, lanes) for point in points]
+            vectors = [self.words(value, point, element, group, lanes) for point in points]
         kind = f"<{lanes} x {element}>"
         pointer = self.place(node.src[0], node.src[1], first, self.form(node).lane).pointer
         for number, vector in enumerate(self._interleaved(kind, lanes, vectors)):
@@ -79,7 +79,7 @@ class CopyWriter(MemoryWriter):
             size, element = 2 * size, wide
         return size, element, vectors
 
-    def _words(self, node: UOp, at: At, element: str, group: int, lanes: int) -> str:
+    def words(self, node: UOp, at: At, element: str, group: int, lanes: int) -> str:
         """A load of words of `group` neighbours."""
         place = self.place(node.src[0], node.src[1], at, self.form(node).lane)
         step = None if place.step is None else place.step // group

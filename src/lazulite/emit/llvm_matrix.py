@@ -1,6 +1,6 @@
-"""Matrix units as LLVM assembly: the tile registers of AMX.
+"""Matrix units as LLVM assembly: the tile registers of AMX; and sums of pairs of products in vectors.
 
-A value over ranges of kind `unit` is a tile: `MMA` multiplies two of them into a third, loads and stores
+A value over two ranges of kind `unit` is a tile: `MMA` multiplies two of them into a third, loads and stores
 move them.  All tiles have the full size, so the unit is configured once, where the kernel begins, and
 released where it ends.  Registers are handed out here: a state keeps its own through its loops until it is
 stored, a factor has one until the end of the loop in which it is loaded.
@@ -26,6 +26,7 @@ _MULTIPLY: dict[tuple[DType, DType], str] = {
     (dtypes.int8, dtypes.int8): "tdpbssd", (dtypes.int8, dtypes.uint8): "tdpbsud",
     (dtypes.uint8, dtypes.int8): "tdpbusd", (dtypes.uint8, dtypes.uint8): "tdpbuud",
 }  # fmt: skip
+_ADD_PAIRS = {4: "@llvm.x86.sse2.pmadd.wd", 8: "@llvm.x86.avx2.pmadd.wd", 16: "@llvm.x86.avx512.pmaddw.d.512"}
 
 
 class MatrixWriter(ComputeWriter):
@@ -33,7 +34,7 @@ class MatrixWriter(ComputeWriter):
 
     def __init__(self, linear: UOp) -> None:
         super().__init__(linear)
-        self.uses_tiles = any(node.op is ops.MMA for node in self.nodes)
+        self.uses_tiles = any(node.op is ops.MMA and self.form(node).units for node in self.nodes)
         self._free = list(range(_REGISTERS))
         self._borrowed: list[list[int]] = [[]]
         """The registers of the factors that each open loop has loaded, the outermost first."""
@@ -72,12 +73,36 @@ class MatrixWriter(ComputeWriter):
         return register
 
     def multiply(self, node: UOp, at: At) -> str:
-        """The sum, in the register where it began, with products added."""
+        """The sum with products added: of tiles, in the register where it began."""
+        if not self.form(node).units:
+            return self._add_pairs(node, at)
         start, left, right = node.src[:3]
         total = self.first_tile(start, at)
         factors = [self.values[factor][self.key(factor, at)] for factor in (left, right)]
         self._tell(_MULTIPLY[left.dtype, right.dtype], *[("i8", tile) for tile in (total, *factors)])
         return total
+
+    # --- pairs of neighbours in each lane --------------------------------------------------------
+
+    def load_pairs(self, node: UOp, at: At) -> str:
+        """Pairs as words, one for each lane, or one."""
+        (pair,) = self.form(node).units
+        return self.words(node, {**at, pair: 0}, "i32", extent(pair), self.lanes_of(node))
+
+    def _add_pairs(self, node: UOp, at: At) -> str:
+        """Both products of each lane added to it; one instruction where the target has it."""
+        start, left, right = node.src[:3]
+        lanes = self.lanes_of(node)
+        words, halves = f"<{lanes} x i32>", f"<{2 * lanes} x i16>"
+        pairs = []
+        for factor in (right, left):
+            value = self.values[factor][self.key(factor, at)]
+            whole = value if self.lanes_of(factor) else self.text.splat("i32", value, lanes)
+            pairs.append((halves, self.text.once(f"bitcast {words} {whole} to {halves}")))
+        products = self.text.define(self.text.call(_ADD_PAIRS[lanes], words, pairs, ()))
+        return self.text.define(f"add {words} {products}, {self.operand(start, at, lanes, 64)}")
+
+    # --- tiles ------------------------------------------------------------------------------------
 
     def load_tile(self, node: UOp, at: At) -> str:
         pointer, step = self._tile_place(node, at)

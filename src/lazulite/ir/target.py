@@ -117,6 +117,12 @@ class Target:
         """The same machine, its matrix units left alone."""
         return replace(self, matrix=())
 
+    @cached_property
+    def pairs(self) -> MatrixInstruction:
+        """What a vector instruction does with pairs of small integers."""
+        types = dtypes.int16, dtypes.int16, dtypes.int32
+        return MatrixInstruction(*types, rows=1, columns=self.lanes(dtypes.int32), depth=2, group=2)
+
     def lanes(self, dtype: DType) -> int:
         """How many elements of a type fill one vector."""
         return max(1, self.vector_bytes // dtype.itemsize)

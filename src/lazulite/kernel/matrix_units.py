@@ -1,9 +1,10 @@
-"""Choose the schedule of a sum of products that a matrix unit of the target computes.
+"""Choose the schedule of a sum of products that an instruction of the target sums over several turns at once.
 
-Takes the facts of a kernel, gives its steps; None where no unit multiplies these types, or where too much of
-its tiles would be empty.  The right operand is packed, as the unit wants it, in blocks of columns that stay in
-the second cache; the left one is read in place where its rows are whole tiles of neighbours, else it is
-packed too.  A tile of results is two by two instructions: each operand is used twice for each load.
+Takes the facts of a kernel, gives its steps; None where no instruction multiplies these types, or where too much
+of its tiles would be empty.  The right operand is packed, as the instruction wants it, in blocks of columns that
+stay in the second cache; the left one is read in place where its rows are whole tiles of neighbours, else it is
+packed too.  Small integers that no matrix unit multiplies are widened while they are packed, for vectors.
+A tile of results is several instructions along each axis, so that each operand that was loaded is used again.
 """
 
 from __future__ import annotations
@@ -12,14 +13,17 @@ from dataclasses import dataclass
 
 from lazulite.analysis.contraction import contraction
 from lazulite.ir import ops
-from lazulite.ir.target import MatrixInstruction
+from lazulite.ir.dtype import dtypes
+from lazulite.ir.target import MatrixInstruction, Target
 from lazulite.ir.uop import UOp
 from lazulite.kernel.facts import KernelFacts
 from lazulite.kernel.nest import by_order, count, extent
 from lazulite.kernel.steps import MatrixUnit, Name, Parallel, Reorder, Split, Stage, Step, Tile, Vectorize
 
-_TOGETHER = 2
-"""Tiles of results along each axis."""
+_TOGETHER, _MOST_ROWS = 2, 14
+"""Tiles of results along each axis; for vectors, how many there are along the columns, and the most rows."""
+_SMALL = frozenset({dtypes.int8, dtypes.uint8, dtypes.int16})
+"""Types whose values have a place in int16."""
 _LEAST_FILLED = 0.25
 """How much of the tiles must be in use: a unit is several times as fast as vectors, not more."""
 _LEAST_WORK, _SHARED_WORK = 1 << 17, 1 << 24
@@ -41,6 +45,12 @@ class _Product:
     column: UOp
     depth: UOp
     unit: MatrixInstruction
+    rows_together: int
+
+    @property
+    def in_vectors(self) -> bool:
+        """Whether results are vectors, and not tiles of a matrix unit."""
+        return self.unit.rows == 1
 
 
 def choose_matrix_unit(facts: KernelFacts) -> tuple[Step, ...] | None:
@@ -64,7 +74,7 @@ def _find_product(facts: KernelFacts, node: UOp) -> _Product | None:
     shared = [r for r in by_order(found.reduction) if r in left.ranges and r in right.ranges]
     if not rows or not shared or any(load.src[0].op is not ops.PARAM for load in (left, right)):
         return None
-    unit = next((u for u in facts.target.matrix if u.types == (left.dtype, right.dtype, node.dtype)), None)
+    unit = _instruction(facts.target, left, right, node)
     if unit is None:
         return None
     row = max(rows, key=extent)
@@ -72,7 +82,20 @@ def _find_product(facts: KernelFacts, node: UOp) -> _Product | None:
     walked = ((left, row), (left, depth), (right, column), (right, depth))
     if any(facts.stride(load, r) is None for load, r in walked):
         return None
-    return _Product(node, left, right, row, column, depth, unit)
+    together = _TOGETHER
+    if unit.rows == 1:
+        most = min(_MOST_ROWS, (facts.target.registers - 1) // _TOGETHER - 1)
+        together = -(-extent(row) // -(-extent(row) // most))  # nearly equal panels
+    return _Product(node, left, right, row, column, depth, unit, together)
+
+
+def _instruction(target: Target, left: UOp, right: UOp, node: UOp) -> MatrixInstruction | None:
+    """The one that multiplies these types."""
+    for unit in target.matrix:
+        if unit.types == (left.dtype, right.dtype, node.dtype):
+            return unit
+    whole = node.dtype in (dtypes.int32, dtypes.uint32) and {left.dtype, right.dtype} <= _SMALL
+    return target.pairs if whole else None
 
 
 def _is_beside(facts: KernelFacts, r: UOp) -> bool:
@@ -99,9 +122,11 @@ def _steps(facts: KernelFacts, product: _Product) -> tuple[Step, ...]:
     unit, k = product.unit, product.depth.arg[0]
     steps: list[Step] = [Split(k, unit.group), Split((*k, 0), unit.depth // unit.group)]
     groups = (*k, 0, 1), (*k, 1)
-    blocks, column = _cut(steps, product.column, unit.columns, _block(facts, product))
-    panels, row = _cut(steps, product.row, unit.rows)
+    blocks, column = _cut(steps, product.column, unit.columns, _TOGETHER, _block(facts, product))
+    panels, row = _cut(steps, product.row, unit.rows, product.rows_together)
     steps += [Tile(column[0]), Vectorize(column[1])]
+    if product.in_vectors:
+        steps.append(Tile(row[0]))
     others = [(r.arg[0], extent(r)) for r in facts.outer if r not in (product.row, product.column)]
     loops = [*others, *blocks[:-1], *panels, blocks[-1]]
     steps.append(Reorder((*[name for name, _ in loops], *row, *column)))
@@ -109,23 +134,27 @@ def _steps(facts: KernelFacts, product: _Product) -> tuple[Step, ...]:
         steps.append(Stage(product.left.src[0].arg[0], (*_sums(product, product.left), *row, *groups)))
     packed = (blocks[-1][0], *_sums(product, product.right), column[0], groups[0], column[1], groups[1])
     steps.append(Stage(product.right.src[0].arg[0], packed))
-    steps.append(MatrixUnit(row, column, groups))
+    steps.append(MatrixUnit(row, column, groups, unit.left.name if product.in_vectors else ""))
     if count(product.node.src[0].ranges) >= _SHARED_WORK:
         steps += [Parallel(name) for name, turns in loops if turns > 1][:1]
     return tuple(steps)
 
 
-def _cut(steps: list[Step], r: UOp, size: int, block: int = 0) -> tuple[list[tuple[Name, int]], tuple[Name, Name]]:
+_Loop = tuple[Name, int]
+"""The name of a loop, and how many turns it has."""
+
+
+def _cut(steps: list[Step], r: UOp, size: int, most: int, block: int = 0) -> tuple[list[_Loop], tuple[Name, Name]]:
     """Cut a range into blocks (0: none), tiles, and what is inside of one.
 
     Gives the loops over blocks and over tiles that are worked on together, each with its turns; and the ranges of
     these tiles and of the inside.
     """
-    name, turns, loops = r.arg[0], extent(r), list[tuple[Name, int]]()
+    name, turns, loops = r.arg[0], extent(r), list[_Loop]()
     if block:
         steps.append(Split(name, block))
         loops, name, turns = [((*name, 0), -(-turns // block))], (*name, 1), block
-    together = _TOGETHER if turns > size else 1
+    together = min(most, -(-turns // size))
     steps += [Split(name, together * size), Split((*name, 1), size)]
     loops.append(((*name, 0), -(-turns // (together * size))))
     return loops, ((*name, 1, 0), (*name, 1, 1))
@@ -134,7 +163,7 @@ def _cut(steps: list[Step], r: UOp, size: int, block: int = 0) -> tuple[list[tup
 def _block(facts: KernelFacts, product: _Product) -> int:
     """How many columns are packed at a time; 0 for all."""
     columns, step = extent(product.column), _TOGETHER * product.unit.columns
-    bytes_each = count(r for r in product.node.src[1:] if r in product.right.ranges) * product.right.dtype.itemsize
+    bytes_each = count(r for r in product.node.src[1:] if r in product.right.ranges) * product.unit.right.itemsize
     fitting = facts.target.l2 // 2 // bytes_each // step * step
     even = _whole(max(-(-columns // _BLOCKS), _LEAST_BLOCK), step)
     block = max(step, min(fitting, even))
@@ -150,7 +179,9 @@ def _sums(product: _Product, load: UOp) -> list[Name]:
 def _reads_in_place(facts: KernelFacts, product: _Product) -> bool:
     """Whether every tile of the left operand lies in memory as the unit reads it."""
     unit, load = product.unit, product.left
+    if load.dtype is not unit.left:
+        return False
     rows = extent(product.row)
-    whole = rows % (_TOGETHER * unit.rows) == 0 or rows == unit.rows
+    whole = rows % (min(product.rows_together, -(-rows // unit.rows)) * unit.rows) == 0
     return whole and extent(product.depth) % unit.depth == 0 and len(load.src) == 2 and (
         facts.stride(load, product.depth) == 1)  # fmt: skip

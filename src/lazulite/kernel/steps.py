@@ -18,7 +18,7 @@ partitioning the range `n` makes `n.0` and `n.1`.  `parse(text(steps)) == steps`
     matrixunit 0.1 by 1.1 over 2.1 2.2
                        a matrix unit computes the sum over the last ranges: the first are rows and the others columns
                        of its result; the innermost range of each is inside of one instruction, further ones count
-                       results that are worked on together
+                       results that are worked on together; `as int16` makes copies of the factors that type
     prefetch 1 3 0     loads of memory slot 1 over range 3 ask for what they will read at the next turn of range 0
     stream 0           what is stored to memory slot 0 goes past the caches, as it is not read soon
 """
@@ -105,12 +105,15 @@ class MatrixUnit:
     """A matrix unit computes a sum of products: which ranges are the rows, the columns and the depth of its tiles.
 
     All of `depth` and the last of `rows` and `columns` lie inside of one instruction; the others are several tiles
-    that are kept in registers together.
+    that are kept in registers together.  Where the columns are lanes and the rows those of a register tile, vectors
+    take the place of tiles.
     """
 
     rows: tuple[Name, ...]
     columns: tuple[Name, ...]
     depth: tuple[Name, ...]
+    factor: str = ""
+    """The type in which factors are copied; as they are in memory where it is empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +156,7 @@ def _line(step: Step) -> str:
         return " ".join([word, *map(name_text, step.ranges)])
     if isinstance(step, MatrixUnit):
         rows, columns, depth = (" ".join(map(name_text, names)) for names in (step.rows, step.columns, step.depth))
-        return f"{word} {rows} by {columns} over {depth}"
+        return f"{word} {rows} by {columns} over {depth}" + (f" as {step.factor}" if step.factor else "")
     if isinstance(step, Keep):
         return " ".join([word, name_text(step.range), name_text(step.again)])
     if isinstance(step, Stage):
@@ -201,11 +204,15 @@ def _parse_line(line: str) -> Step:
 
 
 def _parse_matrix_unit(words: list[str]) -> MatrixUnit:
+    factor = ""
+    if words[-2:-1] == ["as"]:
+        *words, _, factor = words
     by, over = words.index("by"), words.index("over")
-    parts = [tuple(map(_name, part)) for part in (words[:by], words[by + 1 : over], words[over + 1 :])]
-    if not all(parts):
+    parts = words[:by], words[by + 1 : over], words[over + 1 :]
+    rows, columns, depth = (tuple(map(_name, part)) for part in parts)
+    if not (rows and columns and depth):
         raise ValueError("a part without ranges")
-    return MatrixUnit(*parts)
+    return MatrixUnit(rows, columns, depth, factor)
 
 
 def _name(word: str) -> Name:

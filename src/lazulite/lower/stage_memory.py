@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from lazulite.analysis.access import coefficient
 from lazulite.ir import ops
-from lazulite.ir.dtype import dtypes
+from lazulite.ir.dtype import by_name, dtypes
 from lazulite.ir.uop import UOp, index, substitute, toposort
 from lazulite.kernel.gates import split_gate
 from lazulite.kernel.nest import count, extent
@@ -31,10 +31,10 @@ _INNERMOST = 1 << 16
 def stage_memory(sink: UOp, steps: Iterable[Step]) -> UOp:
     """The kernel with every `Stage` and `Keep` carried out."""
     steps = tuple(steps)
-    raw = frozenset(name for step in steps if isinstance(step, MatrixUnit) for name in step.depth)
+    factors = {name: step.factor for step in steps if isinstance(step, MatrixUnit) for name in step.depth}
     for step in steps:
         if isinstance(step, Stage):
-            sink = _stage(sink, step, raw)
+            sink = _stage(sink, step, factors)
         elif isinstance(step, Keep):
             sink = _keep(sink, step)
         elif isinstance(step, MatrixUnit):
@@ -42,8 +42,8 @@ def stage_memory(sink: UOp, steps: Iterable[Step]) -> UOp:
     return sink
 
 
-def _stage(sink: UOp, step: Stage, raw: frozenset[Name]) -> UOp:
-    """The kernel with an operand copied; what varies with the `raw` ranges is copied as memory holds it."""
+def _stage(sink: UOp, step: Stage, factors: Mapping[Name, str]) -> UOp:
+    """The kernel with an operand copied; what varies with the ranges of `factors` in the type that these say."""
     nodes = toposort(sink)
     named = _named(nodes)
     axes = [named[name] for name in step.axes if name in named]
@@ -52,9 +52,11 @@ def _stage(sink: UOp, step: Stage, raw: frozenset[Name]) -> UOp:
     loads = [node for node in nodes if _reads(node, step.slot) and node.ranges.intersection(own_axes)]
     table = {}
     for number, load in enumerate(loads, _first_free(nodes)):
-        value = load if any(r.arg[0][1:] in raw for r in load.ranges) else _converted(load, nodes)
-        own = _all_axes([axis for axis in axes if axis in load.ranges], value)
-        table[value] = _read_back(_filled(value, own, number), own)
+        wanted = next((factors[name] for r in load.ranges if (name := r.arg[0][1:]) in factors), None)
+        value = _converted(load, nodes) if wanted is None else load
+        held = value.cast(by_name(wanted)) if wanted else value
+        own = _all_axes([axis for axis in axes if axis in load.ranges], held)
+        table[value] = _read_back(_filled(held, own, number), own)
     return substitute([sink], table)[0]
 
 
@@ -104,25 +106,26 @@ def _stored_on_the_way(node: UOp, value: UOp, places: Sequence[UOp], number: int
 
 
 def _multiply_tiles(sink: UOp, step: MatrixUnit) -> UOp:
-    """Ranges of a reduction become those inside of a matrix unit, which leaves its result in scratch memory."""
+    """Ranges of a reduction become those inside of an instruction; tiles of results are left in scratch memory."""
     nodes = toposort(sink)
     named = _named(nodes)
     rows, columns, depth = ([named[n] for n in names if n in named] for names in (step.rows, step.columns, step.depth))
     sums = [node for node in nodes if node.op is ops.REDUCE and set(depth) <= set(node.src[1:])]
     inside = {r: r.replace(arg=(r.arg[0], "unit")) for r in depth}
     axes = [*rows, *columns]
-    kinds = dict.fromkeys(axes, "row") | {rows[-1]: "unit", columns[-1]: "unit"}
+    kinds = dict.fromkeys(axes, "row") | dict.fromkeys((*rows[-1:], columns[-1]), "unit")
+    vectors = columns[-1].arg[1] == "lane" and all(r.arg[1] == "row" for r in rows)
     table = {}
     for number, node in enumerate(sums, _first_free(nodes)):
-        (value,) = substitute([_left_first(node, rows[-1])], inside)
-        table[node] = _read_back(_filled(value, axes, number, kinds), axes)
+        (value,) = substitute([_left_first(node, columns[-1])], inside)
+        table[node] = value if vectors else _read_back(_filled(value, axes, number, kinds), axes)
     return substitute([sink], table)[0]
 
 
-def _left_first(node: UOp, row: UOp) -> UOp:
-    """The sum of products with the factor that has the rows before the other one."""
+def _left_first(node: UOp, column: UOp) -> UOp:
+    """The sum of products with the factor that has the columns behind the other one."""
     product = node.src[0]
-    if product.op is ops.MUL and row not in product.src[0].ranges:
+    if product.op is ops.MUL and column in product.src[0].ranges:
         return node.replace(src=(product.replace(src=product.src[::-1]), *node.src[1:]))
     return node
 

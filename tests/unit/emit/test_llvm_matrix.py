@@ -14,11 +14,10 @@ from lazulite.ir.dtype import dtypes
 from lazulite.ir.parse import parse
 from lazulite.kernel.heuristic import choose
 from lazulite.kernel.steps import MatrixUnit
-from support.kernels import compiled, interpreted, listed, lowered, random_memory
+from support.kernels import TARGETS, compiled, interpreted, listed, lowered, random_memory
 from support.products import BFLOAT16, TYPES, Product
 from support.tile_emulator import emulated, machine, needs_compiler
 
-pytestmark = needs_compiler
 TARGET = machine()
 KNOWN = [types for types in TYPES if any(types == unit.types for unit in TARGET.matrix)]
 sizes = st.one_of(st.integers(1, 150), st.integers(1, 9).map(lambda n: 16 * n))
@@ -29,6 +28,7 @@ products = st.builds(
 """Sizes that are no multiples of a tile, sizes that are, and all transpositions."""
 
 
+@needs_compiler
 @settings(max_examples=25)
 @given(products, st.randoms(use_true_random=False), st.integers(1, 4))
 def test_a_product_has_its_exact_value_up_to_rounding(product: Product, rng: Random, chunks: int):
@@ -39,6 +39,7 @@ def test_a_product_has_its_exact_value_up_to_rounding(product: Product, rng: Ran
     product.check(memory, found[0])
 
 
+@needs_compiler
 @settings(max_examples=5)
 @given(products, st.randoms(use_true_random=False))
 def test_the_cuts_between_threads_change_no_bit(product: Product, rng: Random):
@@ -48,6 +49,7 @@ def test_the_cuts_between_threads_change_no_bit(product: Product, rng: Random):
     np.testing.assert_array_equal(alone, shared)
 
 
+@needs_compiler
 @pytest.mark.parametrize("types", KNOWN, ids=str)
 def test_every_pair_of_types_runs_on_the_unit(types):
     product = Product(64, 48, 128, types)
@@ -68,6 +70,7 @@ def test_the_interpreter_multiplies_tiles_as_well():
     product.check(memory, interpreted(program, memory)[0])
 
 
+@needs_compiler
 def test_the_result_is_rounded_once_and_keeps_infinities_and_nans():
     product = Product(32, 32, 64, BFLOAT16, dtypes.bfloat16)
     memory = random_memory(product.kernel, Random(7))
@@ -77,6 +80,35 @@ def test_the_result_is_rounded_once_and_keeps_infinities_and_nans():
         found = compiled(product.kernel, TARGET, choose(product.kernel, TARGET), memory)[0].reshape(32, 32)
 
     assert np.isposinf(found[0]).all() and np.isnan(found[1]).all() and np.isfinite(found[2:]).all()
+
+
+small = st.sampled_from([dtypes.int8, dtypes.uint8, dtypes.int16])
+vectors = st.builds(
+    Product, sizes, sizes, sizes, st.tuples(small, small, st.just(dtypes.int32)), left_transposed=st.booleans(),
+    right_transposed=st.booleans(), bias=st.booleans(), batch=st.sampled_from([1, 1, 2]),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("machine", TARGETS)
+@settings(max_examples=10)
+@given(vectors, st.randoms(use_true_random=False), st.integers(1, 3))
+def test_small_integers_are_multiplied_in_pairs(machine: str, product: Product, rng: Random, chunks: int):
+    target, memory = TARGETS[machine], random_memory(product.kernel, rng)
+    product.check(memory, compiled(product.kernel, target, choose(product.kernel, target), memory, chunks)[0])
+
+
+@pytest.mark.parametrize("machine", TARGETS)
+def test_a_pair_is_one_instruction_and_its_sums_wrap(machine):
+    product, target = (
+        Product(64, 64, 256, (dtypes.int16, dtypes.int16, dtypes.int32)),
+        TARGETS[machine].with_vectors_only,
+    )
+    memory = random_memory(product.kernel, Random(8))
+    memory[1][:], memory[2][:] = -(2**15), -(2**15)  # 256 * 2**30 is 0 modulo 2**32, and a pair is 2**31
+    steps = choose(product.kernel, target)
+
+    assert "pmadd" in Writer(lowered(product.kernel, target, steps), "k").write()
+    assert not compiled(product.kernel, target, steps, memory)[0].any()
 
 
 TOO_MANY = """
