@@ -24,7 +24,7 @@ from lazulite.engine.effects import written_by
 from lazulite.engine.handles import Handle, history, keep_history, note_stored, stored, tracked_values, with_company
 from lazulite.engine.loaded import Command, Run, bind, issue
 from lazulite.engine.outputs import Output, Work, outputs_of
-from lazulite.engine.storage import Storage, fill_of, storage_of
+from lazulite.engine.storage import Storage, fill_of, filled, storage_of
 from lazulite.ir import ops
 from lazulite.ir.dtype import Scalar
 from lazulite.ir.uop import UOp, toposort
@@ -252,6 +252,8 @@ def _commit(run: Run, outputs: Sequence[Output]) -> None:
         storage = output.target
         if storage is None:
             storage = Storage(output.value.dtype, output.value.shape, run.buffers[number].device.name)
+        if storage.fill is not None and tracked:
+            keep_history(storage.node(), filled(storage))
         node = storage.written(run.buffers[number])
         if output.value in descending and not (output.handles and output.handles[0].requires_grad):
             keep_history(node, output.value)

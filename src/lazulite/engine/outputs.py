@@ -16,7 +16,7 @@ from lazulite.engine.handles import Handle
 from lazulite.engine.storage import Storage, is_current, storage_of
 from lazulite.ir import ops
 from lazulite.ir.calls import device_of
-from lazulite.ir.uop import UOp, toposort
+from lazulite.ir.uop import UOp, substitute, toposort
 
 if TYPE_CHECKING:
     from lazulite.schedule.effects import Elaboration
@@ -88,8 +88,20 @@ def _elaborate(work: Work) -> Work:
 
 
 def _beside(value: UOp) -> UOp:
-    """What a kernel leaves in the memory that it writes, as a value to store elsewhere."""
-    return UOp(ops.COPY, value.dtype, (value,), device_of(value)) if value.op is ops.LAUNCH else value
+    """What a kernel leaves in the memory that it writes, and what is then written to parts of it, as a value to store
+    elsewhere."""
+    if value.op is ops.LAUNCH:
+        return UOp(ops.COPY, value.dtype, (value,), device_of(value))
+    below = next((node for node in _chain(value) if node.op is ops.LAUNCH), None)
+    return value if below is None else substitute([value], {below: _beside(below)})[0]
+
+
+def _chain(value: UOp) -> list[UOp]:
+    """The value, and what it was before each of the writes on top."""
+    chain = [value]
+    while chain[-1].op is ops.WRITE:
+        chain.append(chain[-1].src[0])
+    return chain
 
 
 def _write(buffer: UOp, value: UOp) -> Output:
@@ -111,7 +123,10 @@ def _own(write: Output, output: Output, value: UOp, found: Elaboration) -> list[
             "realize", "a tensor and a hand-written graph both write one storage, and nothing orders them",
             about={"the tensor's value": output.value}, hint="realize() the tensor before the graph is written",
         )  # fmt: skip
-    write.target = None
     for node in [node for node, buffer in found.states.items() if buffer is contents]:
         del found.states[node]
-    return [Output(value, output.target, output.handles)]
+    if write.value in _chain(value):
+        write.value, write.handles[:0] = value, output.handles
+        return []
+    write.target = None
+    return [Output(_beside(value), output.target, output.handles)]

@@ -83,3 +83,9 @@ def fill_of(node: UOp) -> Scalar | None:
     """The value that fills a storage which has no memory yet."""
     storage: Storage = node.memory
     return storage.fill if storage.buffer is None else None
+
+
+def filled(storage: Storage) -> UOp:
+    """The contents of a storage that holds one value everywhere, as a value of no memory."""
+    single = UOp.const(storage.dtype, storage.fill or 0)
+    return UOp(ops.EXPAND, storage.dtype, (single,), storage.shape) if storage.shape else single

@@ -125,6 +125,8 @@ def _launch(state: _State, group: Group, node: UOp) -> None:
     if node not in state.destinations:
         raise EffectError("after", "what a kernel left in memory was overwritten, and a kernel is never run twice")
     state.launches[launch_key(node)] = group
+    for source in node.src:  # also what lies in the written memory before: it is stored by an earlier kernel
+        state.whole.setdefault(source, {})[group] = None
     for i in node.arg.reads:
         if node.arg.bindings[i] < 0:
             group.reads[node.src[i]] = None

@@ -48,35 +48,46 @@ def order(fusion: Fusion, kernels: Sequence[Kernel], aside: set[Write], conflict
     found = [] if conflicts else _sorted(len(kernels), edges)
     if len(found) == len(kernels):
         return Ordering([kernels[position] for position in found])
-    loose = set(conflicts)
+    loose, sizes = set(conflicts), _sizes(fusion)
     while cycles := _cycles(_successors(edges, loose)):
         for cycle in cycles:
             positions = {end[0] for end in cycle}
-            movable = [(size, w) for p in positions for w, size in _sizes(fusion, kernels[p]) if w not in aside | loose]
+            writes = {write for position in positions for write in kernels[position].writes}
+            homes = {edge.home for edge in edges if {edge.earlier[0], edge.later[0]} <= positions}
+            movable = [(size, w) for w, size in sizes.items() if w in writes | homes and w not in aside | loose]
             if not movable:
                 return Ordering([], loose, [kernels[p] for p in sorted(positions)])
             loose.add(min(movable)[1])
     return Ordering([], loose)
 
 
-def _sizes(fusion: Fusion, kernel: Kernel) -> list[tuple[Write, int]]:
-    """The writes of a kernel that could be copies, with their bytes; a hand-written kernel has none."""
-    if kernel.group.root.op is ops.LAUNCH:
-        return []
-    return [
-        ((d.number, d.sequence), element_count(value.shape) * value.dtype.itemsize)
-        for value in kernel.group.stored
-        for d in fusion.destinations.get(value, ())
-    ]
+def _sizes(fusion: Fusion) -> dict[Write, int]:
+    """The bytes of each write that could be a copy; those of a hand-written kernel cannot."""
+    return {
+        (place.number, place.sequence): element_count(value.shape) * value.dtype.itemsize
+        for value, places in fusion.destinations.items()
+        if value.op is not ops.LAUNCH
+        for place in places
+    }
 
 
 # --- edges ---------------------------------------------------------------------------------------
 
 
-def _edges(fusion: Fusion, kernels: Sequence[Kernel]) -> list[tuple[End, End]]:
+@dataclass(frozen=True, slots=True)
+class _Edge:
     """What must come before what."""
+
+    earlier: End
+    later: End
+    home: Write | None = None
+    """A write without which this would not be: what it stores is read there before `later` replaces it."""
+
+
+def _edges(fusion: Fusion, kernels: Sequence[Kernel]) -> list[_Edge]:
+    """The edges between all kernels."""
     number = {kernel.group: position for position, kernel in enumerate(kernels)}
-    edges: dict[tuple[End, End], None] = {}
+    edges: dict[_Edge, None] = {}
     old_readers: dict[int, dict[tuple[int, int], None]] = {}
     """By memory: who reads it, and how many of its writes come before the contents that are read."""
     for position, kernel in enumerate(kernels):
@@ -84,7 +95,7 @@ def _edges(fusion: Fusion, kernels: Sequence[Kernel]) -> list[tuple[End, End]]:
             source = _source(node)
             writer = fusion.writer.get(source)
             if writer is not None and writer is not kernel.group:
-                edges[(number[writer], None), (position, None)] = None
+                edges[_Edge((number[writer], None), (position, None))] = None
                 for home in _home(fusion, source):
                     old_readers.setdefault(home.number, {})[position, home.sequence + 1] = None
             elif source.op is ops.PARAM:
@@ -112,23 +123,23 @@ class _Writer:
 
 def _edges_of_memory(
     memory: int, writers: Sequence[_Writer], readers: Sequence[tuple[int, int]], kernels: Sequence[Kernel]
-) -> Iterator[tuple[End, End]]:
+) -> Iterator[_Edge]:
     """The order in which memory is written, and who reads what was there first (with how many writes before)."""
 
     def end(writer: _Writer) -> End:
         return writer.position, (memory, writer.sequence)
 
     if not readers:
-        yield from ((end(earlier), end(later)) for earlier, later in pairwise(writers))
+        yield from (_Edge(end(earlier), end(later)) for earlier, later in pairwise(writers))
         return
     for earlier, later in combinations(writers, 2):
         if earlier.meets(later.footprints):
-            yield end(earlier), end(later)
+            yield _Edge(end(earlier), end(later))
     for reader, since in readers:
-        loads = _elements(kernels[reader], memory, ops.LOAD)
+        loads, home = _elements(kernels[reader], memory, ops.LOAD), (memory, since - 1) if since else None
         for writer in writers:
             if writer.sequence >= since and writer.position != reader and writer.meets(loads):
-                yield (reader, None), end(writer)
+                yield _Edge((reader, None), end(writer), home)
 
 
 def _writers(fusion: Fusion, kernels: Sequence[Kernel]) -> dict[int, list[_Writer]]:
@@ -164,14 +175,15 @@ def _source(node: UOp) -> UOp:
 # --- orders and cycles -----------------------------------------------------------------------------
 
 
-def _sorted(count: int, edges: Sequence[tuple[End, End]]) -> list[int]:
+def _sorted(count: int, edges: Sequence[_Edge]) -> list[int]:
     """The positions of the kernels in order, without those that wait for a cycle.
 
     Later groups lie nearer the leaves: taking the largest position first keeps producers early.
     """
     waiting = [0] * count
     after: list[set[int]] = [set() for _ in range(count)]
-    for (earlier, _), (later, _) in edges:
+    for edge in edges:
+        earlier, later = edge.earlier[0], edge.later[0]
         if later not in after[earlier]:
             after[earlier].add(later)
             waiting[later] += 1
@@ -188,18 +200,18 @@ def _sorted(count: int, edges: Sequence[tuple[End, End]]) -> list[int]:
     return result
 
 
-def _successors(edges: Iterable[tuple[End, End]], loose: set[Write]) -> dict[End, set[End]]:
+def _successors(edges: Iterable[_Edge], loose: set[Write]) -> dict[End, set[End]]:
     """The graph in which a write goes with the work of its kernel, a loose one comes some time after it."""
     found: dict[End, set[End]] = {}
     for edge in edges:
-        earlier, later = [end if end[1] in loose else (end[0], None) for end in edge]
+        if edge.home in loose:
+            continue
+        earlier, later = [end if end[1] in loose else (end[0], None) for end in (edge.earlier, edge.later)]
         for end in (earlier, later):
-            after = found.setdefault(end, set())
+            found.setdefault(end, set())
             if end[1] is not None:
                 found.setdefault((end[0], None), set()).add(end)
-            elif end is earlier and earlier != later:
-                after.add(later)
-        if earlier[1] is not None:
+        if earlier != later:
             found[earlier].add(later)
     return found
 

@@ -2,8 +2,8 @@
 
 The function gets a node of memory for each tensor and gives the kernel as a node.  What it reads and writes
 follows from its loads and stores.  In the order of the program the call is one write of the tensors that it writes:
-they then stand for what it leaves, and what was read of them before stays.  A tensor whose contents are not in
-memory of its own is put there first; a view is written through to its base.
+they then stand for what it leaves, and what was read of them before stays.  A tensor that has no memory of its
+own, or whose old contents somebody still reads, is copied to new memory first; a view is written through to its base.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 from lazulite.base.errors import ArgumentError, DeviceError
-from lazulite.engine.handles import Handle
+from lazulite.engine.handles import Handle, readers_of
 from lazulite.engine.storage import Storage
 from lazulite.engine.views import ancestors
 from lazulite.ir import ops
-from lazulite.ir.calls import KernelInfo, touched_slots
+from lazulite.ir.calls import KernelInfo, memory_below, touched_slots
 from lazulite.ir.uop import UOp
 from lazulite.tensor.base import Base
 
@@ -78,9 +78,15 @@ def _kernel(fxn: Callable[..., UOp], tensors: Sequence[Base]) -> UOp:
 
 
 def _memory(tensor: Any) -> UOp:
-    """Memory that holds what the tensor does, for a kernel to write: its own, or new memory with a copy."""
+    """Memory that holds what the tensor does, for a kernel to write.
+
+    It is the tensor's own where nobody can look at what was there before, else new memory with a copy.
+    """
     handle: Handle = tensor._handle
-    if handle.storage is not None and not handle.pending and not ancestors(handle):
-        return handle.value
+    value, storage = handle.value, handle.storage
+    if storage is not None and value.op in (ops.BUFFER, ops.AFTER) and not ancestors(handle):
+        contents = storage.node()
+        if memory_below(value) is contents and not readers_of({contents}, [handle]):
+            return value
     memory = Storage(tensor.dtype, tensor.shape, tensor.device, fill=0).node()
-    return memory.after(memory.store(handle.value))
+    return memory.after(memory.store(value))
