@@ -92,6 +92,12 @@ def test_the_last_table_has_the_ratios_of_medians_and_says_which_are_level():
     assert "| add | 1.00 = | 1.91 | 1.05 = |" == report.to_markdown().splitlines()[-1]
 
 
+def test_what_was_found_so_far_is_told_in_a_line():
+    times = {OURS: [1.0, 1.0], "torch": [2.0, 2.0]}
+    report = Report({}, rows_of("add", times, dict.fromkeys(times, Facts()), OURS))
+    assert "lazulite 1.00 s (1.00 =), torch 2.00 s (2.00)" == report.line("add")
+
+
 def test_a_row_without_a_time_says_why_beside_the_others_of_its_workload():
     report = Report({}, rows_of("add", {"numpy": [1.0, 1.0]}, {"numpy": Facts()}, OURS))
     report.missing += [("add", OURS, "has no addition"), ("sub", "torch", "lost")]

@@ -69,6 +69,11 @@ class Report:
         facts = [f"- {name}: {value}" for name, value in self.machine.items()]
         return "\n".join([*facts, "", *self._rows_table(), "", *self._ratio_table()])
 
+    def line(self, workload: str) -> str:
+        """The medians of one workload and their ratios, for whoever waits for the rest."""
+        rows = [row for row in self.rows if row.workload == workload]
+        return ", ".join([f"{row.participant} {duration(row.median_s)} ({_level(row)})" for row in rows])
+
     def _rows_table(self) -> list[str]:
         head = _HEAD + _COUNTS * bool(self.counts)
         rows = {(row.workload, row.participant): self._cells(row) for row in self.rows}

@@ -45,6 +45,7 @@ def run(options: Options) -> Report:
         for workload in chosen:
             say(f"bench: {workload.name}")
             measure(workload, seats, QUICK if quick else FULL, report)
+            say(f"bench:   {report.line(workload.name)}")
     if suite == "dispatch" and not options.only:
         fresh.imports(report, quick)
     return report
