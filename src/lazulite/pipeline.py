@@ -17,8 +17,10 @@ from lazulite.emit.llvm_compute import native
 from lazulite.ir.target import Target
 from lazulite.ir.uop import UOp
 from lazulite.kernel.apply import apply
+from lazulite.kernel.blocks import block_statements
 from lazulite.kernel.flatten import flatten
-from lazulite.kernel.steps import Step
+from lazulite.kernel.statements import close_loops, each_statement, has_statements
+from lazulite.kernel.steps import Step, within
 from lazulite.lower.addresses import split_addresses
 from lazulite.lower.decompose import decompose
 from lazulite.lower.decompose_reduce import decompose_reductions
@@ -49,21 +51,32 @@ class Stage:
     writes: str
 
 
+def _steps(root: UOp, request: Request) -> UOp:
+    """Statements get their steps when their loops are built: before, they have one store each."""
+    return root if has_statements(root) else apply(root, request.steps)
+
+
 def _loops(root: UOp, request: Request) -> UOp:
     """Staging frees ranges from the gates that kept them apart, so they are flattened once more."""
-    staged = mark(stage_memory(root, request.steps), request.steps)
-    return build(group_sums(flatten(staged)), request.target)
+
+    def loops(kernel: UOp, number: int) -> UOp:
+        steps = within(request.steps, number)
+        scheduled = kernel if number < 0 else apply(kernel, steps)
+        return build(group_sums(flatten(mark(stage_memory(scheduled, steps), steps))), request.target)
+
+    return close_loops(each_statement(root, loops))
 
 
 PIPELINE = (
-    Stage("kernel.flatten", lambda root, request: flatten(root), reads=KERNEL, writes=KERNEL),
+    Stage("kernel.blocks", lambda root, r: block_statements(root, r.steps), reads=KERNEL, writes=KERNEL),
+    Stage("kernel.flatten", lambda root, r: each_statement(root, lambda k, _: flatten(k)), reads=KERNEL, writes=KERNEL),
     Stage(
         "lower.decompose_reduce",
         lambda root, request: decompose_reductions(root, native(request.target)),
         reads=KERNEL,
         writes=KERNEL,
     ),
-    Stage("kernel.apply", lambda root, request: apply(root, request.steps), reads=KERNEL, writes=KERNEL),
+    Stage("kernel.apply", _steps, reads=KERNEL, writes=KERNEL),
     Stage("lower.loops", _loops, reads=KERNEL, writes=LOOP),
     Stage("lower.decompose", lambda root, request: decompose(root, native(request.target)), reads=LOOP, writes=LOOP),
     Stage("lower.addresses", lambda root, request: split_addresses(root), reads=LOOP, writes=LOOP),

@@ -1,8 +1,8 @@
 """What a kernel does, in numbers: operations, bytes that its loads and stores move, bytes that it touches.
 
 Takes a `KERNEL`.  Exact for what the kernel says, not for what a processor does: a fused multiply-add is
-two operations, so an N x N matrix product is 2 N**3; work on indices and gates is free; a load counts
-once for every turn of the statement or reduction that it stands in.
+two operations, so an N x N matrix product is 2 N**3; work on indices and gates is free, as is
+scratch memory; a load counts once for every turn of the statement or reduction that it stands in.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ def estimate(sink: UOp) -> Estimate:
     """
     nodes = toposort(sink)
     operations = sum(_operations(node) for node in nodes)
-    stored = sum(_turns(node.ranges) * node.src[2].dtype.itemsize for node in nodes if node.op is ops.STORE)
+    stores = [node for node in nodes if node.op is ops.STORE and node.src[0].op is ops.PARAM]
+    stored = sum(_turns(node.ranges) * node.src[2].dtype.itemsize for node in stores)
     touched: dict[UOp, int] = {}
     for part in nodes:
         if part.op in (ops.REDUCE, ops.STORE):
@@ -52,9 +53,9 @@ def estimate(sink: UOp) -> Estimate:
 
 
 def _loads_of(part: UOp) -> list[UOp]:
-    """The loads in a statement or reduction, those of the reductions below it apart."""
-    inside = toposort(*part.src, enter=lambda node: node.op is not ops.REDUCE)
-    return [node for node in inside if node.op is ops.LOAD]
+    """The loads of memory in a statement or reduction, those of the reductions and statements below it apart."""
+    inside = toposort(*part.src, enter=lambda node: node.op not in (ops.REDUCE, ops.AFTER))
+    return [node for node in inside if node.op is ops.LOAD and node.src[0].op is ops.PARAM]
 
 
 def _operations(node: UOp) -> int:

@@ -40,6 +40,7 @@ class _Loop:
     end: str
     phis: list[tuple[int, UOp, tuple[int, ...], str]]
     """The line of each state's phi, the state, its rows, and its first value."""
+    may_be_empty: bool
 
 
 class Writer(MatrixWriter):
@@ -141,8 +142,11 @@ class Writer(MatrixWriter):
                     self.values.setdefault(carry, {})[key] = self.first_tile(carry.src[1], at)
                 else:
                     states.append((carry, key, self.operand(carry.src[1], at, self.lanes_of(carry), 64)))
-        begin, end, entry = "0", str(extent(r)), text.block
-        if r.arg[1] == "parallel":
+        begin, end, entry = "0", self.operand(r.src[0], {}, 0, 64), text.block
+        may_be_empty = r.src[0].vmin < 1 and r.arg[1] != "parallel"
+        if may_be_empty:
+            text.branch(text.define(f"icmp slt i64 0, {end}"), head, leave)
+        elif r.arg[1] == "parallel":
             begin, end = "%begin", "%end"
             text.branch(text.define("icmp slt i64 %begin, %end"), head, leave)
         elif self.parallel is not None and not self.loops and self._belongs_to_one_chunk(closer):
@@ -159,7 +163,7 @@ class Writer(MatrixWriter):
             phis.append((text.line(""), carry, key, first))
             self.values.setdefault(carry, {})[key] = name
         self.enter_loop()
-        self.loops.append(_Loop(closer, counter, head, latch, leave, entry, end, phis))
+        self.loops.append(_Loop(closer, counter, head, latch, leave, entry, end, phis, may_be_empty))
 
     def _close_loop(self) -> None:
         text, loop = self.text, self.loops.pop()
@@ -180,6 +184,10 @@ class Writer(MatrixWriter):
             name = self.values[node][key]
             text.fill(line, f"{name} = phi {kind} [{first}, %{loop.entry}], [{after}, %{loop.latch}]")
         text.open(loop.leave)
+        if loop.may_be_empty:
+            for _, node, key, first in loop.phis[1:]:
+                kind, after = type_name(node.dtype, self.lanes_of(node)), results[node.arg][key]
+                results[node.arg][key] = text.define(f"phi {kind} [{first}, %{loop.entry}], [{after}, %{loop.latch}]")
 
     def _keyed(self, node: UOp) -> list[tuple[dict[UOp, int], tuple[int, ...]]]:
         return [(at, self.key(node, at)) for at in self.points(self.form(node).rows)]

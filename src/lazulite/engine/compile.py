@@ -13,6 +13,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -33,6 +34,7 @@ from lazulite.schedule.plan import Plan
 if TYPE_CHECKING:
     from lazulite.ir.target import Target
     from lazulite.runtime.device import Program
+    from lazulite.schedule.build import Options
 
 _loaded: dict[tuple[object, ...], Loaded] = {}
 _programs: dict[tuple[str, ...], Program] = {}
@@ -118,14 +120,24 @@ def store_on_disk(kind: str, key: str, text: str) -> None:
 
 def build_plan(outputs: Sequence[UOp], targets: Sequence[UOp | None], device: str) -> Plan:
     """Schedule a graph; its kernels are then ready to be compiled."""
-    from lazulite.schedule.build import Options, build
+    from lazulite.schedule.build import build
     from lazulite.schedule.canonical import canonical_graph
 
     graph = canonical_graph(outputs, targets, fill_of, stored)
-    options = Options(fuse=bool(SETTINGS.FUSE), plan_memory=bool(SETTINGS.PLAN_MEMORY))
-    schedule = build(graph.outputs, graph.targets, graph.scalars, graph.positions, _enter_kernel(device), options)
+    schedule = build(
+        graph.outputs, graph.targets, graph.scalars, graph.positions, _enter_kernel(device), schedule_options(device)
+    )
     GlobalCounters.schedules_built += 1
     return schedule.plan
+
+
+def schedule_options(device: str) -> Options:
+    """The settings and the facts about a device that decide how a graph is cut."""
+    from lazulite.schedule.build import Options
+
+    options = Options(fuse=bool(SETTINGS.FUSE), plan_memory=bool(SETTINGS.PLAN_MEMORY))
+    target = Device[device].target
+    return options if target is None else replace(options, cache=target.l2)
 
 
 def _enter_kernel(default_device: str) -> Callable[[UOp, str], str]:

@@ -16,6 +16,7 @@ from lazulite.base.errors import ArgumentError, nearest
 from lazulite.base.origin import Origin, user_frame
 from lazulite.base.settings import SETTINGS
 from lazulite.engine import execute
+from lazulite.engine.compile import schedule_options
 from lazulite.engine.explain_text import explanation_text, kernel_text
 from lazulite.engine.handles import Handle, stored
 from lazulite.engine.loaded import Run
@@ -32,9 +33,9 @@ from lazulite.kernel.steps import Step, text
 from lazulite.pipeline import PIPELINE, Stage, lower
 from lazulite.rewrite.trace import Trace, recording
 from lazulite.runtime.registry import Device
-from lazulite.schedule.build import Options, Schedule, build
+from lazulite.schedule.build import Schedule, build
 from lazulite.schedule.canonical import canonical_graph, fingerprint, nodes_of
-from lazulite.schedule.reasons import reasons
+from lazulite.schedule.reasons import kernel_reasons, reasons
 
 SCHEDULED = "schedule.kernel"
 """The name under which `stage` gives a kernel as the scheduler wrote it, before the pipeline."""
@@ -43,7 +44,7 @@ STAGES = (SCHEDULED, *[stage.name for stage in PIPELINE])
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """What was decided about a value, and why: `kind` is stored, fused or recomputed."""
+    """What was decided about a value, and why: `kind` is stored, kept, fused or recomputed."""
 
     kind: str
     op: str
@@ -200,7 +201,7 @@ class _Scheduler:
         self.device, self.trace = execute.device_of_work(outputs, found), Trace()
         with recording(self.trace):
             graph = canonical_graph(self.values, targets, fill, stored)
-            options = Options(fuse=bool(SETTINGS.FUSE), plan_memory=bool(SETTINGS.PLAN_MEMORY))
+            options = schedule_options(self.device)
             self.schedule: Schedule = build(
                 graph.outputs, graph.targets, graph.scalars, graph.positions, lambda sink, device: "kernel", options
             )
@@ -219,7 +220,7 @@ class _Scheduler:
             steps = choose(sink, target) if sink is not None and target is not None and SETTINGS.OPT else ()
             why = [
                 Reason(d.kind, _name(d.node), self._place(self.schedule.position(d.node)), d.reason)
-                for d in decisions.get(kernel.group, ())
+                for d in kernel_reasons(kernel, decisions)
             ]
             yield KernelReport(
                 "copy" if sink is None else kernel_name(sink), self._origin(launch.origin), device,

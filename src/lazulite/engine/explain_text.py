@@ -136,6 +136,11 @@ def meaning(step: steps.Step) -> str:
         return f"argument {step.slot} is first copied to where it can be read in order"
     if isinstance(step, steps.MatrixUnit):
         return "a matrix unit sums the products of tiles with these rows, columns and depth"
+    if isinstance(step, steps.Block):
+        name = steps.name_text(step.range)
+        return f"each statement runs through {step.factor} turns of loop {name}, its {name}.1, before the next begins"
+    if isinstance(step, steps.Within):
+        return f"statement {step.statement}: {meaning(step.step)}"
     if isinstance(step, steps.Keep):
         return f"computed once and kept, also for loop {steps.name_text(step.again)}"
     if isinstance(step, steps.Prefetch):

@@ -48,6 +48,13 @@ def closed_ranges(node: UOp) -> tuple[UOp, ...]:
     return tuple([r for r in node.src[1:] if is_looping(r)]) if node.op is ops.REDUCE else ()
 
 
+def has_open_loops(root: UOp) -> bool:
+    """Whether a SINK is in `KERNEL`: its statements and reductions run over ranges without a FOR of their own."""
+    if any(is_looping(r) for r in root.ranges):
+        return True
+    return any(node.op is ops.REDUCE and closed_ranges(node) for node in toposort(root))
+
+
 def loops_of(nodes: Iterable[UOp], reduces: bool = True) -> dict[UOp, UOp]:
     """Each looping range that is closed, with the FOR (or REDUCE) that closes it."""
     closers = [node for node in nodes if node.op is ops.FOR or (reduces and node.op is ops.REDUCE)]

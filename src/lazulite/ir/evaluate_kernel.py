@@ -15,7 +15,7 @@ from typing import Any
 
 from lazulite.base.errors import DeviceError
 from lazulite.ir import ops
-from lazulite.ir.blocks import Block, is_looping, loops_of, nest, nest_linear
+from lazulite.ir.blocks import Block, closed_ranges, has_open_loops, is_looping, loops_of, nest, nest_linear
 from lazulite.ir.dtype import Scalar
 from lazulite.ir.evaluate_write import KernelWriter
 from lazulite.ir.uop import UOp, substitute, toposort
@@ -46,7 +46,7 @@ def compile_kernel(root: UOp) -> Kernel:
         snapshots: frozenset[UOp] = frozenset()
     else:
         snapshots = frozenset()
-        if not any(node.op is ops.FOR for node in toposort(root)):
+        if has_open_loops(root):
             snapshots = _written_memory(root)
             root = _with_loops(root)
         nodes = toposort(root)
@@ -115,14 +115,16 @@ def _with_loops(sink: UOp) -> UOp:
 
 
 def _fresh(ranges: Iterable[UOp], order: Iterable[int]) -> dict[UOp, UOp]:
-    numbers = iter(order)
-    return {r: UOp(ops.RANGE, r.dtype, r.src, ((next(numbers),), r.arg[1])) for r in ranges}
+    numbers, table = iter(order), dict[UOp, UOp]()
+    for r in ranges:  # outermost first: an extent may vary with ranges further out
+        table[r] = UOp(ops.RANGE, r.dtype, tuple(substitute(r.src, table)), ((next(numbers),), r.arg[1]))
+    return table
 
 
 def _own_ranges(root: UOp, order: Iterable[int], known: dict[UOp, UOp]) -> UOp:
-    """The root with new ranges for each REDUCE below it, so that each is a loop of its own.
+    """The root with new ranges for each REDUCE and FOR below it, so that each is a loop of its own.
 
-    Recursion goes as deep as reductions feed reductions, which a kernel's size bounds.
+    Recursion goes as deep as these feed one another, which a kernel's size bounds.
     """
     table: dict[UOp, UOp] = {}
     for node in toposort(root, enter=lambda n: not _loops(n)):
@@ -134,10 +136,9 @@ def _own_ranges(root: UOp, order: Iterable[int], known: dict[UOp, UOp]) -> UOp:
 
 
 def _own_reduce(node: UOp, order: Iterable[int], known: dict[UOp, UOp]) -> UOp:
-    ranges = _fresh([r for r in node.src[1:] if is_looping(r)], order)
-    value, *rest = substitute(node.src, ranges)
-    return node.replace(src=(_own_ranges(value, order, known), *rest))
+    ranges = _fresh(closed_ranges(node), order)
+    return node.replace(src=tuple([_own_ranges(source, order, known) for source in substitute(node.src, ranges)]))
 
 
 def _loops(node: UOp) -> bool:
-    return node.op is ops.REDUCE and any(is_looping(r) for r in node.src[1:])
+    return bool(closed_ranges(node))

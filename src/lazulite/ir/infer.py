@@ -78,11 +78,12 @@ _SHAPE_RULES: dict[Op, Callable[[UOp], Shape]] = {
 def ranges_of(node: UOp) -> frozenset[UOp]:
     """The free ranges of a node whose sources know theirs.
 
-    A `REDUCE` and an `MMA` close their ranges, a `FOR` its own, and a `STORE` ends what it writes from registers.
+    A range varies with what its extent varies with.  A `REDUCE` and an `MMA` close their ranges, a `FOR` its own,
+    and a `STORE` ends what it writes from registers.
     """
     op, src = node.op, node.src
     if op is ops.RANGE:
-        return frozenset((node,))
+        return src[0].ranges | {node}
     free = _EMPTY
     for source in src:
         inner = source.ranges

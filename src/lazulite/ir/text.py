@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from lazulite.ir import ops
-from lazulite.ir.blocks import Block, effects_of, loops_of, nest, nest_linear, yields_of
+from lazulite.ir.blocks import Block, effects_of, has_open_loops, loops_of, nest, nest_linear, yields_of
 from lazulite.ir.calls import KernelInfo
 from lazulite.ir.canonical import canonical
 from lazulite.ir.dtype import dtypes
@@ -45,7 +45,7 @@ def language_of(root: UOp) -> str:
     if root.op is ops.LINEAR:
         return "LINEAR"
     found = {node.op for node in toposort(root)}
-    if ops.FOR in found:
+    if ops.FOR in found and not (root.op is ops.SINK and has_open_loops(root)):
         return "LOOP"
     return "KERNEL" if found & {ops.RANGE, ops.LOAD, ops.SCRATCH} else "TENSOR"
 

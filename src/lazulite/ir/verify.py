@@ -30,7 +30,7 @@ _WHOLE = frozenset({
 })  # fmt: skip
 ALLOWED: dict[str, frozenset[Op]] = {
     "TENSOR": _ANYWHERE | ops.MOVEMENT | _WHOLE,
-    "KERNEL": _IN_KERNEL,
+    "KERNEL": _IN_KERNEL | {ops.FOR},
     "LOOP": _IN_LOOP,
     "LINEAR": (_IN_LOOP | {ops.LINEAR}) - {ops.SINK},
 }

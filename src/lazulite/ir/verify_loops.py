@@ -17,12 +17,17 @@ _OPERANDS = frozenset({ops.CONST, ops.PARAM, ops.SCALAR, ops.SCRATCH})
 
 
 def kernel_faults(root: UOp) -> Faults:
+    """What a block of scratch memory holds is stored by `FOR`s, which read it through `AFTER`."""
     nodes = toposort(root)
     yield from _sink_faults(root, (ops.STORE,))
     yield from _shared_faults(nodes)
+    yield from _state_faults(nodes)
     for node in nodes:
         if node.op is ops.STORE:
-            yield from _unclosed(node, node.src[2].ranges)
+            own = node.src[0].op is ops.SCRATCH  # written anew in each turn of the loops around it
+            yield from _unclosed(node, [r for r in node.src[2].ranges if not (own and is_looping(r))])
+        elif node.op is ops.FOR and node.arg:
+            yield node, "the loops that fill scratch memory have no states here: REDUCE stands for them"
 
 
 def loop_faults(root: UOp) -> Faults:

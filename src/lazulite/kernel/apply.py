@@ -15,11 +15,13 @@ from dataclasses import dataclass, field
 
 from lazulite.base.errors import StageError
 from lazulite.ir import ops
+from lazulite.ir.bounds import Linear, linear
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.uop import UOp, index, substitute, toposort
 from lazulite.kernel.gates import split_gate
-from lazulite.kernel.nest import by_order, extent
+from lazulite.kernel.nest import by_order, grain
 from lazulite.kernel.steps import (
+    Block,
     Group,
     Keep,
     MatrixUnit,
@@ -34,8 +36,12 @@ from lazulite.kernel.steps import (
     Stream,
     Tile,
     Vectorize,
+    Within,
 )
 from lazulite.kernel.steps import name_text as text_of
+from lazulite.simplify.division import quotient
+from lazulite.simplify.facts import NOTHING
+from lazulite.simplify.terms import sum_of
 
 _KINDS = {Parallel: "parallel", Vectorize: "lane", Tile: "row"}
 
@@ -44,10 +50,16 @@ _KINDS = {Parallel: "parallel", Vectorize: "lane", Tile: "row"}
 class _Leaf:
     """A range that is not split: what is known about it so far."""
 
-    extent: int
+    size: UOp
+    """The number of turns, an INDEX expression over what does not vary in the kernel."""
     reduces: bool
     kind: str = "loop"
     grouped: bool = False
+
+    @property
+    def extent(self) -> int:
+        """The most turns."""
+        return max(int(self.size.vmax), 0)
 
 
 @dataclass(slots=True)
@@ -59,8 +71,8 @@ class _Nest:
     order: list[Name]
     """The leaves, outermost first."""
     whole: list[Name]
-    splits: dict[Name, tuple[int, int]] = field(default_factory=dict)
-    """For each split range its extent and factor."""
+    splits: dict[Name, tuple[UOp, int]] = field(default_factory=dict)
+    """For each split range its size and factor."""
 
     def leaf(self, name: Name) -> _Leaf:
         if name not in self.leaves:
@@ -68,8 +80,8 @@ class _Nest:
                              f"the ranges are {', '.join(map(text_of, self.order))}")  # fmt: skip
         return self.leaves[name]
 
-    def divide(self, name: Name, first: int, second: int) -> None:
-        """The leaf gives way to two parts with these extents."""
+    def divide(self, name: Name, first: UOp, second: UOp) -> None:
+        """The leaf gives way to two parts of these sizes."""
         old = self.leaves.pop(self.unmarked(name))
         at = self.order.index(name)
         self.order[at : at + 1] = [(*name, 0), (*name, 1)]
@@ -144,21 +156,26 @@ def _read(kernel: UOp) -> _Nest:
     nodes = toposort(kernel)
     reduces = {source for node in nodes if node.op is ops.REDUCE for source in node.src[1:]}
     ranges = by_order(node for node in nodes if node.op is ops.RANGE)
-    leaves = {node.arg[0]: _Leaf(extent(node), node in reduces) for node in ranges}
+    leaves = {node.arg[0]: _Leaf(node.src[0], node in reduces) for node in ranges}
     return _Nest(kernel, leaves, list(leaves), list(leaves))
 
 
-def _range(name: Name, turns: int, kind: str = "loop") -> UOp:
-    return UOp(ops.RANGE, dtypes.index, (index(turns),), (name, kind))
+def _range(name: Name, size: UOp, kind: str = "loop") -> UOp:
+    return UOp(ops.RANGE, dtypes.index, (size,), (name, kind))
+
+
+def _blocks(size: UOp, factor: int) -> UOp:
+    """How many blocks of so many turns there are, the last one perhaps in part."""
+    return sum_of(quotient(linear(size) + Linear(factor - 1), factor, NOTHING))
 
 
 def _take(nest: _Nest, step: Step) -> None:
     if isinstance(step, Split):
-        turns = nest.leaf(step.range).extent
+        size = nest.leaf(step.range).size
         if step.factor < 1:
             raise StageError("kernel.steps", f"range {text_of(step.range)} cannot be split by {step.factor}")
-        nest.splits[step.range] = turns, step.factor
-        nest.divide(step.range, -(-turns // step.factor), step.factor)
+        nest.splits[step.range] = size, step.factor
+        nest.divide(step.range, _blocks(size, step.factor), index(step.factor))
     elif isinstance(step, Partition):
         _partition(nest, step.range, step.at)
     elif isinstance(step, Reorder):
@@ -179,6 +196,8 @@ def _take(nest: _Nest, step: Step) -> None:
     elif isinstance(step, MatrixUnit):
         for name in (*step.rows, *step.columns, *step.depth):
             nest.leaf(name)
+    elif isinstance(step, Block | Within):
+        raise StageError("kernel.steps", "a kernel without intermediates has no statements to run in blocks")
     elif not isinstance(step, Keep | Prefetch | Stream):
         nest.mark(step.range, _KINDS[type(step)])
 
@@ -188,19 +207,21 @@ def _take(nest: _Nest, step: Step) -> None:
 
 def _partition(nest: _Nest, name: Name, at: int) -> None:
     turns = nest.leaf(name).extent
+    if nest.leaf(name).size.op is not ops.CONST:
+        raise StageError("kernel.steps", f"range {text_of(name)} has no fixed number of turns: it cannot be parted")
     if not 0 < at < turns:
         raise StageError("kernel.steps", f"range {text_of(name)} of extent {turns} cannot be parted at {at}")
     if name not in nest.whole:
         raise StageError("kernel.steps", f"range {text_of(name)} is part of a split: part the range before it")
-    old = _range(name, turns)
-    low, high = _range((*name, 0), at), _range((*name, 1), turns - at)
+    old = _range(name, index(turns))
+    low, high = _range((*name, 0), index(at)), _range((*name, 1), index(turns - at))
     parts: list[dict[UOp, UOp]] = [{old: low}, {old: index(at) + high}]
     if nest.leaf(name).reduces:
         nest.sink = _part_reductions(nest.sink, old, parts, (low, high))
     else:
         stores = [s for store in nest.sink.src for s in _part_store(store, old, parts)]
         nest.sink = nest.sink.replace(src=tuple(stores))
-    nest.divide(name, at, turns - at)
+    nest.divide(name, index(at), index(turns - at))
     nest.whole = [n for n in nest.whole if n != name] + [(*name, 0), (*name, 1)]
 
 
@@ -232,7 +253,7 @@ def _final_ranges(nest: _Nest) -> dict[Name, UOp]:
     outer = [name for name in nest.order if not nest.leaves[name].reduces]
     inner = [name for name in nest.order if nest.leaves[name].reduces]
     kept = [name for name in outer + inner if nest.leaves[name].extent != 1]
-    return {name: _range((place, *name), nest.leaves[name].extent, nest.leaves[name].kind)
+    return {name: _range((place, *name), nest.leaves[name].size, nest.leaves[name].kind)
             for place, name in enumerate(kept)}  # fmt: skip
 
 
@@ -254,12 +275,12 @@ def _replacement(nest: _Nest, ranges: dict[Name, UOp], name: Name) -> _Replaceme
             return _Replacement(index(0), None, [], [])
         groups = [ranges[name]] if nest.leaves[name].grouped else []
         return _Replacement(ranges[name], None, [ranges[name]], groups)
-    turns, factor = nest.splits[name]
+    size, factor = nest.splits[name]
     outer, inner = (_replacement(nest, ranges, (*name, part)) for part in (0, 1))
     value = _sum(_multiple(outer.value, factor), inner.value)
     gate = _both(outer.gate, inner.gate)
-    if turns % factor:
-        gate = _both(gate, value < turns)
+    if grain(size) % factor:
+        gate = _both(gate, value < size)
     return _Replacement(value, gate, outer.loops + inner.loops, outer.groups + inner.groups)
 
 

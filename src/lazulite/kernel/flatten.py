@@ -24,7 +24,8 @@ def flatten(sink: UOp) -> UOp:
 
 def _mergeable(sink: UOp) -> tuple[UOp, UOp] | None:
     nodes = toposort(sink)
-    ranges = sorted((n for n in nodes if n.op is ops.RANGE and n.arg[1] == "loop"), key=lambda r: r.arg[0])
+    whole = (n for n in nodes if n.op is ops.RANGE and n.arg[1] == "loop" and n.src[0].op is ops.CONST)
+    ranges = sorted(whole, key=lambda r: r.arg[0])
     forms = [linear(n.src[1]) for n in nodes if n.op in (ops.LOAD, ops.STORE)]
     fixed = _used_otherwise(nodes, forms)
     closers = {r: [n for n in nodes if n.op is ops.REDUCE and r in n.src[1:]] for r in ranges}

@@ -13,14 +13,16 @@ from collections.abc import Iterable, Sequence
 from lazulite.ir import ops
 from lazulite.ir.target import Target
 from lazulite.ir.uop import UOp, substitute
+from lazulite.kernel.block_choice import choose_blocks
 from lazulite.kernel.facts import KernelFacts
 from lazulite.kernel.flatten import flatten
 from lazulite.kernel.gates import split_gate
 from lazulite.kernel.hints import choose_hints
 from lazulite.kernel.lanes import choose_lanes
 from lazulite.kernel.matrix_units import choose_matrix_unit
-from lazulite.kernel.nest import by_order, count, extent
+from lazulite.kernel.nest import by_order, count, extent, grain, is_fixed
 from lazulite.kernel.plan import Part, Plan
+from lazulite.kernel.statements import has_statements
 from lazulite.kernel.steps import Group, Keep, Name, Parallel, Partition, Reorder, Split, Stage, Step
 from lazulite.kernel.tiles import Tiles, choose_tiles, turn_cost
 from lazulite.kernel.transposition import Transposition, cut_across, find_transposition
@@ -41,6 +43,8 @@ _LONG_CHAIN, _CHAIN = 4096, 1024
 
 def choose(kernel: UOp, target: Target) -> tuple[Step, ...]:
     """The steps for a kernel."""
+    if has_statements(kernel):
+        return choose_blocks(kernel, target, choose)
     facts = KernelFacts(flatten(kernel), target)
     if any(extent(node) == 0 for node in facts.nodes if node.op is ops.RANGE):
         return ()  # nothing to compute, or a sum of nothing
@@ -99,6 +103,8 @@ def _reduced(facts: KernelFacts) -> list[UOp]:
 def _cut(facts: KernelFacts, plan: Plan, r: UOp, lanes: frozenset[UOp], tiles: Tiles) -> list[Part]:
     """Cut one range as the tile says."""
     name, turns, rows = r.arg[0], extent(r), tiles.rows.get(r, 1)
+    if not is_fixed(r):
+        return _cut_open(facts, plan, r, lanes, rows)
     if r not in lanes:
         if turns >= _LONG_CHAIN and r in facts.reduced and _is_long_sum(r, facts, tiles):
             return _cut_chain(plan, name, turns)
@@ -108,6 +114,16 @@ def _cut(facts: KernelFacts, plan: Plan, r: UOp, lanes: frozenset[UOp], tiles: T
     if r in facts.reduced and turns >= _LONG_SUM:
         return _cut_long(plan, name, turns, facts.lanes, rows)
     return plan.vectors(name, turns, facts.lanes, rows)
+
+
+def _cut_open(facts: KernelFacts, plan: Plan, r: UOp, lanes: frozenset[UOp], rows: int) -> list[Part]:
+    """Cut a range whose number of turns is an expression: it is never in two parts."""
+    name, size = r.arg[0], r.src[0]
+    if r in lanes:
+        return plan.open_vectors(name, size, facts.lanes, rows)
+    if rows > 1 and (r not in facts.reduced or grain(size) % rows == 0):
+        return plan.open_rows(name, size, rows)
+    return [Part(name, extent(r), None, 1, None, 1)]
 
 
 def _cut_sum(plan: Plan, name: Name, turns: int, rows: int) -> list[Part]:

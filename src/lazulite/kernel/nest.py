@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
+from lazulite.ir import ops
+from lazulite.ir.bounds import linear
+from lazulite.ir.dtype import dtypes
 from lazulite.ir.uop import UOp
 
 
 def extent(r: UOp) -> int:
-    """The number of turns of a range."""
-    return int(r.src[0].value)
+    """The number of turns of a range, or the most where its extent is an expression."""
+    return max(int(r.src[0].vmax), 0)
+
+
+def is_fixed(r: UOp) -> bool:
+    """Whether the number of turns is known when code is written."""
+    return r.src[0].op is ops.CONST
+
+
+def grain(size: UOp) -> int:
+    """A number that divides a number of turns, whatever the values in it are.
+
+    >>> grain(UOp(ops.SCALAR, dtypes.index, (), (0, 0, 7)) * 32 + 64)
+    32
+    """
+    form = linear(size)
+    return math.gcd(form.constant, *form.terms.values())
 
 
 def count(ranges: Iterable[UOp]) -> int:
@@ -23,3 +42,22 @@ def count(ranges: Iterable[UOp]) -> int:
 def by_order(ranges: Iterable[UOp]) -> list[UOp]:
     """Ranges, outermost first; choices go by this and not by the order of a set, which no two processes share."""
     return sorted(ranges, key=lambda r: r.arg[0])
+
+
+def nested(effects: Iterable[UOp]) -> list[UOp]:
+    """The effects inside loops over all of their free ranges, those that share outer ranges together."""
+    return _nest([(by_order(effect.ranges), effect) for effect in effects], 0)
+
+
+def _nest(paths: Iterable[tuple[list[UOp], UOp]], depth: int) -> list[UOp]:
+    """Statements grouped by the range at this depth of their nests (recursion is as deep as a nest)."""
+    effects: list[UOp] = []
+    groups: dict[UOp, list[tuple[list[UOp], UOp]]] = {}
+    for path, effect in paths:
+        if len(path) == depth:
+            effects.append(effect)
+        else:
+            groups.setdefault(path[depth], []).append((path, effect))
+    for r, inner in groups.items():
+        effects.append(UOp(ops.FOR, dtypes.void, (r, *_nest(inner, depth + 1)), 0))
+    return effects

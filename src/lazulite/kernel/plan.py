@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from lazulite.ir.uop import UOp
+from lazulite.kernel.nest import grain
 from lazulite.kernel.steps import Name, Partition, Split, Step, Tile, Vectorize
 
 
@@ -75,11 +77,21 @@ class Plan:
         return [self._row_part((*name, 0), more * (base + 1), base + 1),
                 self._row_part((*name, 1), (blocks - more) * base, base)]  # fmt: skip
 
+    def open_vectors(self, name: Name, size: UOp, lanes: int, rows: int) -> list[Part]:
+        """Cut a range whose number of turns is an expression into vectors, as many at a time as always fill up."""
+        rows = next((r for r in range(rows, 1, -1) if grain(size) % (lanes * r) == 0), 1)
+        return [self._vector_part(name, int(size.vmax), lanes, rows)]
+
+    def open_rows(self, name: Name, size: UOp, most: int) -> list[Part]:
+        """Cut such a range into blocks of rows; where no number of rows always fills up, the last has a gate."""
+        rows = next((r for r in range(most, most // 2, -1) if grain(size) % r == 0), most)
+        return [self._row_part(name, int(size.vmax), rows)]
+
     def _row_part(self, name: Name, extent: int, rows: int) -> Part:
         if rows == 1:
             return Part(name, extent, None, 1, None, 1)
         self.steps += [Split(name, rows), Tile((*name, 1))]
-        return Part((*name, 0), extent // rows, (*name, 1), rows, None, 1)
+        return Part((*name, 0), -(-extent // rows), (*name, 1), rows, None, 1)
 
 
 def _power(extent: int) -> int:

@@ -21,10 +21,14 @@ partitioning the range `n` makes `n.0` and `n.1`.  `parse(text(steps)) == steps`
                        results that are worked on together; `as int16` makes copies of the factors that type
     prefetch 1 3 0     loads of memory slot 1 over range 3 ask for what they will read at the next turn of range 0
     stream 0           what is stored to memory slot 0 goes past the caches, as it is not read soon
+    block 1 32         32 turns of range 1 at a time: each statement of a kernel with intermediates runs through all
+                       of them (its range 1.1) before the next one begins; scratch memory holds the whole block
+    in 0: split 2 8    a step of the first statement
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from lazulite.base.errors import FormatError
@@ -132,7 +136,27 @@ class Stream:
     slot: int
 
 
-Step = Split | Partition | Reorder | Parallel | Vectorize | Tile | Group | Stage | Keep | MatrixUnit | Prefetch | Stream
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The statements run one after another for so many turns of a range that they share, instead of for each."""
+
+    range: Name
+    factor: int
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """A step of one statement; statements are numbered in the order in which they run."""
+
+    statement: int
+    step: Step
+
+
+Step = (
+    Split | Partition | Reorder | Parallel | Vectorize | Tile | Group | Stage | Keep | MatrixUnit | Prefetch | Stream
+    | Block | Within
+)  # fmt: skip
+_NUMBERED: dict[str, Callable[[Name, int], Step]] = {"split": Split, "partition": Partition, "block": Block}
 _SINGLE = {kind.__name__.lower(): kind for kind in (Parallel, Vectorize, Tile, Group)}
 
 
@@ -145,12 +169,21 @@ def name_text(name: Name) -> str:
     return ".".join(map(str, name))
 
 
+def within(steps: Iterable[Step], statement: int) -> tuple[Step, ...]:
+    """The steps of one statement; all of them for the number -1, a kernel that is only one."""
+    if statement < 0:
+        return tuple(steps)
+    return tuple(s.step for s in steps if isinstance(s, Within) and s.statement == statement)
+
+
 def text(steps: tuple[Step, ...]) -> str:
     """The steps, one a line."""
     return "\n".join(_line(step) for step in steps)
 
 
 def _line(step: Step) -> str:
+    if isinstance(step, Within):
+        return f"in {step.statement}: {_line(step.step)}"
     word = type(step).__name__.lower()
     if isinstance(step, Reorder):
         return " ".join([word, *map(name_text, step.ranges)])
@@ -165,7 +198,9 @@ def _line(step: Step) -> str:
         return " ".join([word, str(step.slot), name_text(step.range), name_text(step.ahead)])
     if isinstance(step, Stream):
         return f"{word} {step.slot}"
-    number = [str(step.factor)] if isinstance(step, Split) else [str(step.at)] if isinstance(step, Partition) else []
+    number = [str(step.at)] if isinstance(step, Partition) else []
+    if isinstance(step, Split | Block):
+        number = [str(step.factor)]
     return " ".join([word, name_text(step.range), *number])
 
 
@@ -181,6 +216,9 @@ def parse(source: str) -> tuple[Step, ...]:
 def _parse_line(line: str) -> Step:
     word, *rest = line.split()
     try:
+        if word == "in":
+            number, _, inner = line.partition(":")
+            return Within(int(number.split()[1]), _parse_line(inner))
         if word == "reorder" and rest:
             return Reorder(tuple(map(_name, rest)))
         if word == "stage" and len(rest) > 1:
@@ -195,8 +233,8 @@ def _parse_line(line: str) -> Step:
             return Stream(int(rest[0]))
         if word in _SINGLE and len(rest) == 1:
             return _SINGLE[word](_name(rest[0]))
-        if word in ("split", "partition") and len(rest) == 2:
-            return (Split if word == "split" else Partition)(_name(rest[0]), int(rest[1]))
+        if word in _NUMBERED and len(rest) == 2:
+            return _NUMBERED[word](_name(rest[0]), int(rest[1]))
     except (ValueError, IndexError):
         pass
     raise FormatError("steps.parse", f"not a schedule step: {line.strip()!r}",

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from lazulite.ir import ops
 from lazulite.ir.uop import UOp
 from lazulite.kernel.facts import KernelFacts
-from lazulite.kernel.nest import extent
+from lazulite.kernel.nest import extent, is_fixed
 from lazulite.kernel.plan import Part, Plan
 from lazulite.kernel.steps import Name, Partition, Split
 
@@ -31,7 +31,7 @@ class Transposition:
 def find_transposition(facts: KernelFacts, lanes: frozenset[UOp]) -> Transposition | None:
     """Operands of a kernel without reductions that are better read in blocks."""
     lane = next(iter(lanes), None)
-    if facts.reductions or lane is None or extent(lane) < _SHORT:
+    if facts.reductions or lane is None or extent(lane) < _SHORT or not all(map(is_fixed, facts.outer)):
         return None
     for r in facts.outer:
         slots = {load.src[0].arg[0] for load in facts.accesses if _runs_across(facts, load, lane, r)}

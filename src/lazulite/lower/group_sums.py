@@ -52,9 +52,11 @@ def _sum(node: UOp, value: UOp, r: UOp) -> UOp:
     extent = _extent(r)
     if extent <= GROUP:
         return node.replace(src=(value, r))
+    if r.src[0].op is not ops.CONST:
+        return _open_sum(node, value, r)
     size = next((f for f in range(GROUP, GROUP // 2, -1) if extent % f == 0), min(GROUP, extent // 2))
     whole, rest = divmod(extent, size)
-    groups, members, last = _part(r, 0, whole), _part(r, 1, size), _part(r, 2, rest)
+    groups, members, last = _part(r, 0, index(whole)), _part(r, 1, index(size)), _part(r, 2, index(rest))
     (member,) = substitute([value], {r: groups * size + members})
     total = _sum(node, node.replace(src=(member, members)), groups)
     if rest:
@@ -63,9 +65,18 @@ def _sum(node: UOp, value: UOp, r: UOp) -> UOp:
     return total
 
 
-def _part(r: UOp, number: int, extent: int) -> UOp:
+def _open_sum(node: UOp, value: UOp, r: UOp) -> UOp:
+    """The same where the number of turns is an expression: the last group has what is left."""
+    size = r.src[0]
+    groups = _part(r, 0, (size + (GROUP - 1)) // index(GROUP))
+    members = _part(r, 1, index(GROUP).minimum(size + groups * -GROUP))
+    (member,) = substitute([value], {r: groups * GROUP + members})
+    return _sum(node, node.replace(src=(member, members)), groups)
+
+
+def _part(r: UOp, number: int, size: UOp) -> UOp:
     """A loop in the place of a part of another one."""
-    return UOp(ops.RANGE, dtypes.index, (index(extent),), ((*r.arg[0], number), r.arg[1]))
+    return UOp(ops.RANGE, dtypes.index, (size,), ((*r.arg[0], number), r.arg[1]))
 
 
 def _extent(r: UOp) -> int:

@@ -84,7 +84,7 @@ def _walk(sink: UOp) -> list[UOp]:
 def _needed(node: UOp) -> Sequence[UOp]:
     """The sources that are nodes of the list or lead to some."""
     if node.op is ops.RANGE:
-        return []
+        return [] if node.arg[1] in ("lane", "row") else node.src
     if node.op is ops.REDUCE:
         return node.src[:1]
     if node.op is ops.MMA:

@@ -9,7 +9,7 @@ of products becomes `FMA` where the target has it.  Every `STORE` ends in the ne
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from lazulite.base.errors import StageError
 from lazulite.ir import ops
@@ -17,13 +17,14 @@ from lazulite.ir.dtype import dtypes
 from lazulite.ir.target import Target
 from lazulite.ir.uop import UOp, substitute, toposort
 from lazulite.kernel.gates import split_gate
+from lazulite.kernel.nest import nested
 
 _LOOPS = ("loop", "parallel")
 
 
 def build(sink: UOp, target: Target) -> UOp:
     """The kernel with `FOR`, `CARRY` and `FINAL` in place of reductions and free ranges."""
-    return _separate(_nest_stores(_reductions(sink, target)))
+    return _separate(_in_loops(_reductions(sink, target)))
 
 
 # --- reductions ---------------------------------------------------------------------------------
@@ -116,23 +117,8 @@ def _multiply(state: UOp, value: UOp, units: Sequence[UOp]) -> UOp:
 # --- statements ---------------------------------------------------------------------------------
 
 
-def _nest_stores(sink: UOp) -> UOp:
-    paths = [(sorted(store.ranges, key=lambda r: r.arg[0]), store) for store in sink.src]
-    return sink.replace(src=tuple(_nest(paths, 0)))
-
-
-def _nest(paths: Iterable[tuple[list[UOp], UOp]], depth: int) -> list[UOp]:
-    """Statements grouped by the range at this depth of their nests (recursion is as deep as a nest)."""
-    effects: list[UOp] = []
-    groups: dict[UOp, list[tuple[list[UOp], UOp]]] = {}
-    for path, store in paths:
-        if len(path) == depth:
-            effects.append(store)
-        else:
-            groups.setdefault(path[depth], []).append((path, store))
-    for r, inner in groups.items():
-        effects.append(UOp(ops.FOR, dtypes.void, (r, *_nest(inner, depth + 1)), 0))
-    return effects
+def _in_loops(sink: UOp) -> UOp:
+    return sink.replace(src=tuple(nested(sink.src)))
 
 
 def _separate(sink: UOp) -> UOp:

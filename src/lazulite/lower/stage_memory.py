@@ -157,12 +157,24 @@ def _filled(value: UOp, axes: Sequence[UOp], number: int, kinds: Mapping[UOp, st
     """Scratch memory that holds a value at every turn of its axes, which are run through as ranges of these kinds."""
     scratch = UOp(ops.SCRATCH, value.dtype, (), (number, count(axes), _ALIGNMENT))
     kinds = kinds or _copy_kinds(value, axes)
-    copies = [a.replace(arg=((_INNERMOST, number, place), kinds[a])) for place, a in enumerate(axes)]
+    known = set(toposort(value))
+    copies = [
+        UOp(ops.RANGE, dtypes.index, (_size(axis, known),), ((_INNERMOST, number, place), kinds[axis]))
+        for place, axis in enumerate(axes)
+    ]
     copied = substitute([value], dict(zip(axes, copies, strict=True)))[0]
     nest = UOp(ops.STORE, dtypes.void, (scratch, _flat(copies), copied))
     for copy in reversed([c for c in copies if c.arg[1] == "loop"]):
         nest = UOp(ops.FOR, dtypes.void, (copy, nest), 0)
     return UOp(ops.AFTER, value.dtype, (scratch, nest))
+
+
+def _size(axis: UOp, known: set[UOp]) -> UOp:
+    """The turns of a copy's range: the most there are where they vary with what the value does not vary with, so
+    that the copy need not be redone."""
+    size = axis.src[0]
+    return size if all(node in known for node in toposort(size) if not node.src and node.op is not ops.CONST) else (
+        index(extent(axis)))  # fmt: skip
 
 
 def _read_back(filled: UOp, axes: Sequence[UOp]) -> UOp:

@@ -26,7 +26,7 @@ from lazulite.lower.coefficients import (
     TANGENT_SMALL,
 )
 from lazulite.lower.double_word import two_product
-from lazulite.lower.polynomial import Floats, Whole, clamped, floats
+from lazulite.lower.polynomial import Floats, Whole, floats
 
 LOG2_E = 1.4426950408889634
 # Each constant in two parts.  The first of log(2) has few enough digits that its product with any
@@ -53,19 +53,28 @@ def exp(f: Floats, x: UOp) -> UOp:
     """e**x = 2**k * e**r with |r| <= log(2) / 2."""
     low = (_least_exponent(f.dtype) - f.dtype.mantissa_bits - 2) * math.log(2)
     high = (1 << (f.dtype.exponent_bits - 1)) * math.log(2) + 1
-    exponent, r = reduced_exponential(f, clamped(x, low, high))
-    return f.scaled(exponential(f, r), exponent)
+    vanishes, x = _without_underflow(x, low)
+    exponent, r = reduced_exponential(f, (x > high).where(f.const(high), x))
+    return vanishes.where(f.const(0.0), f.scaled(exponential(f, r), exponent))
+
+
+def _without_underflow(x: UOp, low: float) -> tuple[UOp, UOp]:
+    """Whether the power of x is zero, and x with 0 where it is: a product that underflows takes ten times as long,
+    and masked scores, whose exponentials vanish, are common."""
+    vanishes = x < low
+    return vanishes, vanishes.where(UOp.const(x.dtype, 0.0), x)
 
 
 def exp2(f: Floats, x: UOp) -> UOp:
     """2**x = 2**k * e**r; the fraction of x is exact, r is its product with log(2) in two parts."""
-    low = _least_exponent(f.dtype) - f.dtype.mantissa_bits - 2.0
-    x = clamped(x, low, (1 << (f.dtype.exponent_bits - 1)) + 1.0)
+    vanishes, x = _without_underflow(x, _least_exponent(f.dtype) - f.dtype.mantissa_bits - 2.0)
+    greatest = (1 << (f.dtype.exponent_bits - 1)) + 1.0
+    x = (x > greatest).where(f.const(greatest), x)
     exponent = f.rounded(x)
     fraction = x - exponent.value
     high, rest = _LN2[f.dtype]
     r = f.multiply_add(fraction, high, fraction * rest)
-    return f.scaled(exponential(f, r), exponent)
+    return vanishes.where(f.const(0.0), f.scaled(exponential(f, r), exponent))
 
 
 def reduced_exponential(f: Floats, x: UOp) -> tuple[Whole, UOp]:

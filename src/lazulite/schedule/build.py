@@ -16,6 +16,7 @@ from lazulite.base.errors import EffectError, StageError
 from lazulite.ir import ops
 from lazulite.ir.dtype import DType
 from lazulite.ir.uop import UOp, toposort
+from lazulite.schedule.blocks import fuse_blocks
 from lazulite.schedule.calls import launch_kernel
 from lazulite.schedule.fuse import Fusion, fuse, is_reinterpretation
 from lazulite.schedule.groups import Destination, Group, element_count
@@ -36,6 +37,8 @@ class Options:
 
     fuse: bool = True
     plan_memory: bool = True
+    cache: int = 1 << 20
+    """The bytes of the largest cache that a thread has to itself."""
 
 
 @dataclass(slots=True)
@@ -102,8 +105,9 @@ def build(
         if not ordering.aside:
             break
         aside |= ordering.aside
-    plan = _plan(graph, fusion, ordering.kernels, scalars, key_of, options)
-    return Schedule(plan, fusion, ordering.kernels, graph.position)
+    kernels = fuse_blocks(ordering.kernels, options.cache) if options.fuse else ordering.kernels
+    plan = _plan(graph, fusion, kernels, scalars, key_of, options)
+    return Schedule(plan, fusion, kernels, graph.position)
 
 
 def _kernel(fusion: Fusion, group: Group, graph: _Graph) -> Kernel:

@@ -18,7 +18,7 @@ from lazulite.ir.bounds import Linear, linear
 from lazulite.ir.dtype import DType, dtypes
 from lazulite.ir.uop import UOp
 from lazulite.schedule.fuse import Fusion, is_reinterpretation
-from lazulite.schedule.groups import Destination, Group, Place, element_count, reduce_ranges, sources_at
+from lazulite.schedule.groups import Decision, Destination, Group, Place, element_count, reduce_ranges, sources_at
 from lazulite.simplify.boolean import conjuncts
 from lazulite.simplify.comparison import below_zero
 from lazulite.simplify.normal import normal
@@ -45,6 +45,14 @@ class Kernel:
     reads: frozenset[Memory]
     writes: tuple[tuple[Memory, int], ...]
     """What is written, each with its place among the writes of the same memory."""
+    kept: tuple[Decision, ...] = ()
+    """The values that other groups stored and that now stay in scratch memory (`schedule/blocks.py`)."""
+    groups: tuple[Group, ...] = ()
+    """Those groups, whose work this kernel does too."""
+
+    def memory_of(self, load: UOp) -> Memory | None:
+        """The memory that a load reads; None for scratch memory."""
+        return self.arguments[load.src[0].arg[0]].memory if load.src[0].op is ops.PARAM else None
 
 
 def memory_of(fusion: Fusion, node: UOp) -> Memory:

@@ -8,12 +8,14 @@ so that scheduling pays nothing for reasons that nobody asks for.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 
 from lazulite.analysis.kinds import LEAVES
 from lazulite.ir import ops
 from lazulite.ir.uop import UOp
 from lazulite.schedule.fuse import Fusion
 from lazulite.schedule.groups import Decision, Group, element_count
+from lazulite.schedule.kernels import Kernel
 
 
 def reasons(fusion: Fusion) -> dict[Group, list[Decision]]:
@@ -28,6 +30,13 @@ def reasons(fusion: Fusion) -> dict[Group, list[Decision]]:
         inline = [node for node in group.places if node not in group.stored and _is_work(node)]
         found[group] += [_inline(group, node, computed[node]) for node in inline]
     return found
+
+
+def kernel_reasons(kernel: Kernel, found: Mapping[Group, Sequence[Decision]]) -> list[Decision]:
+    """The reasons of all groups whose work a kernel does; what stays in scratch memory is kept, not stored."""
+    kept = {decision.node: decision for decision in kernel.kept}
+    decisions = [d for group in (kernel.group, *kernel.groups) for d in found.get(group, ())]
+    return [kept.get(d.node, d) if d.kind == "stored" else d for d in decisions]
 
 
 def _hosting(decision: Decision, group: Group) -> Decision:

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from lazulite.autograd.rules import spread
 from lazulite.base.errors import ArgumentError, ShapeError
+from lazulite.ir import dtype as types
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.ops import Op
@@ -50,8 +51,10 @@ class NeuralMethods(PatternMethods, PoolMethods, RandomMethods):
         grown = UOp.apply(ops.EXP, scores.uop - spread(top, scores.shape))
         total = reduced(ops.ADD, grown, axes)
         total = total.eq(0).where(UOp.const(total.dtype, 1), total)
-        weights = self._derived((grown / spread(total, grown.shape)).cast(float_dtype(self.dtype)))
-        return weights.dropout(dropout_p).matmul(value)
+        weights = self._derived(grown.cast(float_dtype(self.dtype))).dropout(dropout_p)
+        mixed = weights.matmul(value, dtype=wide).uop
+        result = types.promote(weights.dtype, value.dtype)
+        return self._derived((mixed / spread(total, mixed.shape)).cast(result))
 
     def _masked(self, mask: Any, causal: bool) -> Self:
         """These scores with -inf where a key does not count."""

@@ -181,7 +181,7 @@ SUM = UOp(ops.REDUCE, F32, (load(param(1), R0 * 4 + R1), R1), (ops.ADD, ()))
 KERNELS = {
     "the root is a store, not a SINK": store(param(0), index(0), UOp.const(F32, 1)),
     "a SINK takes effects, got load": sink(load(param(0), index(0))),
-    "for has no place in KERNEL": sink(loop(R0, store(param(0), R0, SUM))),
+    "a SINK takes effects, got for": sink(loop(R0, store(param(0), R0, SUM))),
     "the value varies over r1, the place does not: the range is never closed": sink(
         store(param(0), R0, SUM + load(param(1), R1))
     ),

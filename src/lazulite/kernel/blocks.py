@@ -1,0 +1,84 @@
+"""Apply the steps of a kernel with intermediates that concern all of its statements: `Block` and `Parallel`.
+
+`KERNEL` in, `KERNEL` out.  A block of a shared range becomes a range of every statement, its rows, and an
+outermost axis of all scratch memory.  What the kernel computes stays the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from lazulite.base.errors import StageError
+from lazulite.ir import ops
+from lazulite.ir.dtype import dtypes
+from lazulite.ir.uop import UOp, index, substitute, toposort
+from lazulite.kernel.nest import extent
+from lazulite.kernel.statements import Statements, has_statements, join_statements, split_statements
+from lazulite.kernel.steps import Block, Name, Parallel, Step, Within, name_text
+
+_PAGE, _PADDING = 4096, 64
+"""Rows a multiple of a page apart would share the same few lines of the nearest cache."""
+
+
+def block_statements(root: UOp, steps: Iterable[Step]) -> UOp:
+    """The kernel after the steps that are not those of one statement; any other kernel as it is."""
+    if not has_statements(root):
+        return root
+    for step in steps:
+        if isinstance(step, Block):
+            root = _block(split_statements(root), step)
+        elif isinstance(step, Parallel):
+            r = _shared(split_statements(root), step.range)
+            (root,) = substitute([root], {r: r.replace(arg=(r.arg[0], "parallel"))})
+        elif not isinstance(step, Within):
+            raise StageError("kernel.blocks", f"a {type(step).__name__.lower()} belongs to one statement: say which")
+    return root
+
+
+def _shared(parts: Statements, name: Name) -> UOp:
+    found = [r for r in parts.shared if name in (r.arg[0], r.arg[0][1:])]
+    if not found:
+        raise StageError("kernel.blocks", f"the statements share no range {name_text(name)}")
+    return found[0]
+
+
+def _block(parts: Statements, step: Block) -> UOp:
+    """Every statement over rows of its own; the loop over blocks is the innermost of the shared ones."""
+    r, factor = _shared(parts, step.range), step.factor
+    name, turns, last = r.arg[0], extent(r), parts.shared[-1].arg[0]
+    outer = UOp(ops.RANGE, dtypes.index, (index(-(-turns // factor)),), ((last[0], *name, 0), "loop"))
+    place = parts.shared.index(r)
+    old = parts.scalars[place]
+    new = old.replace(arg=(old.arg[0], 0, int(outer.vmax)))
+    rows = index(factor) if turns % factor == 0 else index(factor).minimum(index(turns) + new * -factor)
+    row = UOp(ops.RANGE, dtypes.index, (rows,), ((*name, 1), "loop"))
+    strides = {memory: _stride(memory) for memory in parts.memory}
+    kernels = [_over_rows(kernel, {old: new * factor + row}, row, strides) for kernel in parts.kernels]
+    table = {memory: memory.replace(arg=(memory.arg[0], (factor * stride,), "")) for memory, stride in strides.items()}
+    return join_statements(Statements(
+        tuple([outer if s is r else s for s in parts.shared]),
+        tuple([new if s is old else s for s in parts.scalars]),
+        tuple([s.replace(arg=(s.arg[0], table[m].arg[1][0], s.arg[2]))
+               for s, m in zip(parts.scratch, parts.memory, strict=True)]),
+        tuple(table.values()),
+        tuple(substitute(kernels, table)),
+    ))  # fmt: skip
+
+
+def _stride(memory: UOp) -> int:
+    """How far the rows of a block lie apart."""
+    (size,), width = memory.arg[1], memory.dtype.itemsize
+    return int(size) + (0 if size * width % _PAGE else _PADDING // width)
+
+
+def _over_rows(kernel: UOp, turn: dict[UOp, UOp], row: UOp, strides: dict[UOp, int]) -> UOp:
+    """The statement for all rows: each has a place of its own in the intermediates."""
+    done = dict(turn)
+    for node in toposort(kernel):
+        if node in done:
+            continue
+        src = tuple([done[s] for s in node.src])
+        if node.op in (ops.LOAD, ops.STORE) and node.src[0] in strides:
+            src = (src[0], row * strides[node.src[0]] + src[1], *src[2:])
+        done[node] = node if src == node.src else node.replace(src=src)
+    return done[kernel]

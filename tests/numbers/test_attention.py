@@ -1,0 +1,94 @@
+"""Attention in one kernel against float64, over shapes, masks, shared heads and types."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lazulite import Context, Tensor, dtypes
+
+TYPES = {"float32": (np.float32, 2e-5), "float16": (np.float16, 4e-3)}
+
+
+def expected(q: np.ndarray, k: np.ndarray, v: np.ndarray, allowed: np.ndarray) -> np.ndarray:
+    q, k, v = (x.astype(np.float64) for x in (q, k, v))
+    scores = np.where(allowed, q @ k.swapaxes(-1, -2) / math.sqrt(q.shape[-1]), -np.inf)
+    top = scores.max(-1, keepdims=True)
+    powers = np.exp(scores - np.where(top == -np.inf, 0, top))
+    total = powers.sum(-1, keepdims=True)
+    return powers @ v / np.where(total == 0, 1, total)
+
+
+@given(
+    heads=st.sampled_from([1, 2, 4]), shared=st.sampled_from([1, 2]), rows=st.sampled_from([1, 16, 64, 100, 131]),
+    keys=st.sampled_from([1, 17, 64, 150]), size=st.sampled_from([1, 8, 64, 80]), mask=st.sampled_from("-bac"),
+    dtype=st.sampled_from(list(TYPES)), seed=st.integers(0, 99),
+)  # fmt: skip
+@settings(max_examples=12, deadline=None)
+def test_attention_of_any_shape(heads, shared, rows, keys, size, mask, dtype, seed):
+    """B082: a mask of bools, of numbers, or of the causal kind; some rows may have no key at all."""
+    kind, tolerance = TYPES[dtype]
+    rng = np.random.default_rng(seed)
+    q = rng.standard_normal((2, heads * shared, rows, size)).astype(kind)
+    k, v = (rng.standard_normal((2, heads, keys, size)).astype(kind) for _ in range(2))
+    allowed = np.tril(np.ones((rows, keys), bool)) if mask == "c" else rng.random((rows, keys)) > 0.4
+    if mask == "-":
+        allowed[:] = True
+    added = np.where(allowed, 0, -np.inf).astype(np.float32)
+    options = {
+        "-": {},
+        "b": {"attn_mask": Tensor(allowed)},
+        "a": {"attn_mask": Tensor(added)},
+        "c": {"is_causal": True},
+    }
+    found = Tensor(q).scaled_dot_product_attention(Tensor(k), Tensor(v), enable_gqa=shared > 1, **options[mask])
+
+    wide_k, wide_v = (np.repeat(x, shared, 1) for x in (k, v))
+    np.testing.assert_allclose(found.numpy(), expected(q, wide_k, wide_v, allowed), rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_fused_and_unfused_agree(causal):
+    rng = np.random.default_rng(0)
+    q, k, v = (Tensor(rng.standard_normal((4, 128, 32)).astype(np.float32)) for _ in range(3))
+    fused = q.scaled_dot_product_attention(k, v, is_causal=causal).numpy()
+    with Context(FUSE=0):
+        apart = q.scaled_dot_product_attention(k, v, is_causal=causal).numpy()
+
+    np.testing.assert_allclose(fused, apart, rtol=2e-5, atol=2e-6)
+
+
+def test_the_plain_expression_is_one_kernel_too():
+    rng = np.random.default_rng(1)
+    q, k, v = (Tensor(rng.standard_normal((4, 256, 32)).astype(np.float32)).realize() for _ in range(3))
+    plain = (q @ k.transpose(-1, -2) * 0.25).softmax() @ v
+
+    assert 1 == len(plain.explain().kernels)
+    np.testing.assert_allclose(
+        plain.numpy(), expected(q.numpy() * (0.25 * 32**0.5), k.numpy(), v.numpy(), np.ones((256, 256), bool)),
+        rtol=2e-5, atol=2e-6,
+    )  # fmt: skip
+
+
+def test_the_number_of_threads_changes_no_bit():
+    rng = np.random.default_rng(2)
+    q, k, v = (Tensor(rng.standard_normal((4, 256, 32)).astype(np.float32)).realize() for _ in range(3))
+    results = []
+    for threads in (1, 2):
+        with Context(THREADS=threads):
+            results.append(q.scaled_dot_product_attention(k, v, is_causal=True).numpy())
+
+    np.testing.assert_array_equal(*results)
+
+
+def test_half_attention_accumulates_in_float32():
+    ones = Tensor(np.ones((16, 64, 8), np.float16))
+    weights = Tensor(np.full((16, 64, 8), 2.0**-11, np.float16))
+
+    found = ones.scaled_dot_product_attention(ones, weights)
+    assert dtypes.float16 is found.dtype
+    assert (found.numpy() == np.float16(2.0**-11)).all()

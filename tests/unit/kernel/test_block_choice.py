@@ -1,0 +1,57 @@
+"""What is chosen for a kernel with intermediates."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lazulite.kernel.heuristic import choose
+from lazulite.kernel.steps import Block, Parallel, Stage, Within
+from support.kernels import TARGETS, assert_close, compiled, interpreted, random_memory
+from support.statements import attention
+
+WIDEST = TARGETS["widest"]
+
+
+def test_the_rows_that_share_keys_and_values_make_the_blocks():
+    steps = choose(attention(heads=8, rows=64, keys=128, size=16), WIDEST)
+
+    assert Block((1,), 32) in steps
+    assert Parallel((0,)) in steps
+
+
+def test_a_block_divides_the_rows_where_it_can():
+    steps = choose(attention(heads=8, rows=100, keys=128, size=16), WIDEST)
+
+    assert Block((1,), 25) in steps
+
+
+def test_long_rows_make_small_blocks():
+    (block,) = [s for s in choose(attention(rows=64, keys=1 << 14, size=16), WIDEST) if isinstance(s, Block)]
+
+    assert block.factor * 2 * 4 << 14 <= WIDEST.l2 // 2
+
+
+def test_keys_are_copied_once_for_all_blocks():
+    steps = choose(attention(heads=8, rows=64, keys=128, size=16), WIDEST)
+    (stage,) = [s.step for s in steps if isinstance(s, Within) and isinstance(s.step, Stage)]
+
+    assert 4 == len(stage.axes)
+
+
+@pytest.mark.parametrize("name", TARGETS)
+@given(
+    heads=st.integers(1, 2), rows=st.sampled_from([1, 2, 7, 33]), keys=st.sampled_from([1, 3, 17]),
+    size=st.sampled_from([1, 3]), causal=st.booleans(), seed=st.integers(0, 99),
+)  # fmt: skip
+@settings(max_examples=8, deadline=None)
+def test_what_is_chosen_computes_the_same(name, heads, rows, keys, size, causal, seed):
+    kernel = attention(heads, rows, keys, size, causal)
+    memory = random_memory(kernel, Random(seed))
+    target = TARGETS[name]
+
+    expected = interpreted(kernel, memory)
+    assert_close(expected, compiled(kernel, target, choose(kernel, target), memory, chunks=2))

@@ -1,0 +1,66 @@
+"""A kernel with intermediates comes apart into ordinary kernels and together again."""
+
+from __future__ import annotations
+
+from random import Random
+
+from lazulite.ir import ops
+from lazulite.ir.canonical import canonical
+from lazulite.ir.dtype import dtypes
+from lazulite.ir.text import to_text
+from lazulite.ir.uop import toposort
+from lazulite.ir.verify import verify
+from lazulite.kernel.statements import close_loops, each_statement, has_statements, join_statements, split_statements
+from support.kernels import assert_close, interpreted, matmul, random_memory
+from support.statements import attention
+
+
+def test_each_statement_alone_is_a_kernel():
+    parts = split_statements(attention())
+
+    assert (3, 2) == (len(parts.kernels), len(parts.shared))
+    for kernel in parts.kernels:
+        verify(kernel, "KERNEL")
+        assert not has_statements(kernel)
+
+
+def test_shared_ranges_and_scratch_memory_are_arguments_of_a_statement():
+    first, _, last = split_statements(attention(heads=2, rows=6)).kernels
+    bounds = {n.bounds for n in toposort(first) if n.op is ops.SCALAR and n.dtype is dtypes.index}
+
+    assert {(0, 1), (0, 5)} == bounds
+    assert 3 == sum(n.op is ops.PARAM for n in toposort(last))
+
+
+def test_taken_apart_and_joined_a_kernel_computes_the_same():
+    kernel = attention()
+    again = join_statements(split_statements(kernel))
+    memory = random_memory(kernel, Random(0))
+
+    verify(canonical(again), "KERNEL")
+    assert_close(interpreted(kernel, memory), interpreted(again, memory))
+
+
+def test_names_of_ranges_stay_the_same():
+    def names(root):
+        return [sorted(n.arg[0] for n in toposort(k) if n.op is ops.RANGE) for k in split_statements(root).kernels]
+
+    kernel = attention()
+
+    assert names(kernel) == names(join_statements(split_statements(kernel)))
+
+
+def test_a_kernel_without_intermediates_is_one_statement():
+    numbers = []
+    kernel = matmul(2, 3, 4)
+
+    assert kernel is each_statement(kernel, lambda k, number: (numbers.append(number), k)[1])
+    assert [-1] == numbers
+
+
+def test_shared_ranges_close_around_loops():
+    kernel = attention()
+    looped = close_loops(kernel.replace(src=(kernel.src[0],)))
+
+    assert frozenset() == looped.ranges
+    assert "p0" in to_text(kernel)

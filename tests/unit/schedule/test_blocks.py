@@ -1,0 +1,115 @@
+"""Kernels that run over the same rows become one, whose intermediates lie in scratch memory block by block."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lazulite.ir import ops
+from lazulite.ir.dtype import dtypes
+from lazulite.ir.uop import UOp, toposort
+from lazulite.ir.verify import verify
+from lazulite.schedule.reasons import kernel_reasons, reasons
+from support.kernels import interpreted, turns
+from support.schedules import buffer, expanded, matmul, moved, reduced, scheduled, softmax
+
+
+def attention(n: int = 512, keys: int = 96, size: int = 16) -> UOp:
+    q, k, v = buffer(1, n, size), buffer(2, keys, size), buffer(3, keys, size)
+    return matmul(softmax(matmul(q, moved(ops.PERMUTE, k, (1, 0)))), v)
+
+
+def test_attention_is_one_kernel_without_memory_for_the_scores():
+    found = scheduled([attention()])
+
+    assert 1 == len(found.kernels)
+    assert () == found.schedule.plan.temporaries
+    verify(found.kernels[0], "KERNEL")
+
+
+def test_a_block_of_each_intermediate_is_scratch_memory():
+    (kernel,) = scheduled([attention(keys=96)]).kernels
+
+    assert {96} == {node.arg[1] for node in toposort(kernel) if node.op is ops.SCRATCH}
+
+
+def test_without_fusion_nothing_is_joined():
+    assert 1 < len(scheduled([attention()], fuse=False).kernels)
+
+
+def test_few_rows_stay_apart_so_that_threads_can_share_the_work():
+    assert 1 < len(scheduled([attention(n=32)]).kernels)
+
+
+def test_a_block_that_fits_no_cache_stays_in_memory():
+    assert 1 < len(scheduled([attention(keys=4096)], cache=1 << 16).kernels)
+
+
+def test_weights_that_every_block_would_read_from_far_away_are_not_worth_it():
+    x, first, second = buffer(1, 512, 256), buffer(2, 256, 1024), buffer(3, 1024, 256)
+    hidden = matmul(x, first).maximum(UOp.const(x.dtype, 0))
+
+    assert 1 == len(scheduled([matmul(hidden, second)], cache=1 << 22).kernels)
+    assert 2 == len(scheduled([matmul(hidden, second)], cache=1 << 18).kernels)
+
+
+def test_a_value_that_is_read_in_other_rows_stays_in_memory():
+    q = buffer(1, 512, 16)
+    product = matmul(q, moved(ops.PERMUTE, q, (1, 0)))
+
+    assert 2 == len(scheduled([matmul(moved(ops.PERMUTE, product, (1, 0)), q)]).kernels)
+
+
+def test_a_value_that_somebody_asks_for_is_stored():
+    scores = matmul(buffer(1, 512, 16), buffer(2, 16, 96))
+
+    assert 1 < len(scheduled([scores, softmax(scores)]).kernels)
+
+
+def test_row_reductions_alone_keep_their_kernels():
+    x = buffer(1, 512, 96)
+    powers = UOp.apply(ops.EXP, x)
+    total = expanded(reduced(powers, 1), 512, 96)
+
+    assert all(n.op is not ops.SCRATCH for k in scheduled([powers / total, powers]).kernels for n in toposort(k))
+
+
+def test_the_reasons_of_all_joined_groups_are_told():
+    schedule = scheduled([attention()]).schedule
+    (kernel,) = schedule.kernels
+    found = kernel_reasons(kernel, reasons(schedule.fusion))
+
+    assert {"stored", "kept", "fused"} <= {decision.kind for decision in found}
+    assert 1 == sum(decision.kind == "stored" for decision in found)
+    assert any("scratch memory of each thread" in decision.reason for decision in found)
+
+
+@pytest.mark.parametrize("keys", [1, 5])
+def test_the_joined_kernel_computes_the_same(keys):
+    (kernel,) = scheduled([attention(512, keys, 2)]).kernels
+    assert turns(kernel) < 1 << 20
+    numbers = np.random.default_rng(keys)
+    q, k, v = (numbers.standard_normal((rows, 2)).astype(np.float32) for rows in (512, keys, keys))
+    powers = np.exp((q @ k.T).astype(float))
+    expected = powers / powers.sum(1, keepdims=True) @ v
+    sizes = {n.arg[0]: n.arg[1][0] for n in toposort(kernel) if n.op is ops.PARAM}
+    stored = {s.src[0].arg[0] for s in kernel.src}
+
+    for roles in ((q, k, v), (v, q, k), (k, v, q), (q, v, k), (v, k, q), (k, q, v)):
+        given = dict(zip([s for s in sizes if s not in stored], roles, strict=True))
+        if any(sizes[slot] != values.size for slot, values in given.items()):
+            continue
+        memory = {slot: values.ravel() for slot, values in given.items()}
+        memory |= {slot: np.zeros(sizes[slot], np.float32) for slot in stored}
+        result = interpreted(kernel, memory)
+        if np.allclose(expected.ravel(), result[next(iter(stored))], atol=1e-5):
+            return
+    raise AssertionError("no order of the arguments gives the expected result")
+
+
+def test_narrow_intermediates_keep_their_type():
+    q, k = buffer(1, 512, 16, dtype=dtypes.float16), buffer(2, 16, 96, dtype=dtypes.float16)
+    product = matmul(q, k)
+    (kernel,) = scheduled([matmul(product, buffer(3, 96, 16, dtype=dtypes.float16))]).kernels
+
+    assert {dtypes.float16} == {node.dtype for node in toposort(kernel) if node.op is ops.SCRATCH}
