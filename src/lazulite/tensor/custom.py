@@ -67,6 +67,8 @@ class CustomMethods(Base):
 
 def _kernel(fxn: Callable[..., UOp], tensors: Sequence[Base]) -> UOp:
     """What the function makes of memory in the shapes of the tensors, as a SINK."""
+    if not callable(fxn):
+        raise ArgumentError("custom_kernel", f"fxn is a function that gives a kernel, got {fxn!r}")
     memory = [UOp(ops.PARAM, t.dtype, (), (slot, t.shape, t.device)) for slot, t in enumerate(tensors)]
     body = fxn(*memory)
     if not isinstance(body, UOp) or body.op not in (ops.STORE, ops.SINK):
