@@ -1,10 +1,11 @@
 """Choose the schedule of a sum of products that an instruction of the target sums over several turns at once.
 
-Takes the facts of a kernel, gives its steps; None where no instruction multiplies these types, or where too much
-of its tiles would be empty.  The right operand is packed, as the instruction wants it, in blocks of columns that
-stay in the second cache; the left one is read in place where its rows are whole tiles of neighbours, else it is
-packed too.  Small integers that no matrix unit multiplies are widened while they are packed, for vectors.
-A tile of results is several instructions along each axis, so that each operand that was loaded is used again.
+Takes the facts of a kernel, gives its steps; None where no instruction multiplies these types, where members of a
+group would be missing, or where too much of its tiles would be empty.  The right operand is packed, as the
+instruction wants it, in blocks of columns that stay in the second cache; the left one is read in place where its
+rows are whole tiles of neighbours, else it is packed too.  Small integers that no matrix unit multiplies are widened
+while they are packed, for vectors.  A tile of results is several instructions along each axis, so that each operand
+that was loaded is used again.
 """
 
 from __future__ import annotations
@@ -74,28 +75,28 @@ def _find_product(facts: KernelFacts, node: UOp) -> _Product | None:
     shared = [r for r in by_order(found.reduction) if r in left.ranges and r in right.ranges]
     if not rows or not shared or any(load.src[0].op is not ops.PARAM for load in (left, right)):
         return None
-    unit = _instruction(facts.target, left, right, node)
-    if unit is None:
-        return None
     row = max(rows, key=extent)
-    depth = max(shared, key=lambda r: (min(extent(r), unit.depth), facts.stride(left, r) == 1, extent(r)))
-    walked = ((left, row), (left, depth), (right, column), (right, depth))
-    if any(facts.stride(load, r) is None for load, r in walked):
-        return None
-    together = _TOGETHER
-    if unit.rows == 1:
-        most = min(_MOST_ROWS, (facts.target.registers - 1) // _TOGETHER - 1)
-        together = -(-extent(row) // -(-extent(row) // most))  # nearly equal panels
-    return _Product(node, left, right, row, column, depth, unit, together)
+    for unit in _instructions(facts.target, left, right, node):
+        depth = max(shared, key=lambda r: (min(extent(r), unit.depth), facts.stride(left, r) == 1, extent(r)))
+        walked = ((left, row), (left, depth), (right, column), (right, depth))
+        if extent(depth) % unit.group == 0 and all(facts.stride(load, r) is not None for load, r in walked):
+            return _Product(node, left, right, row, column, depth, unit, _rows_together(facts.target, row, unit))
+    return None
 
 
-def _instruction(target: Target, left: UOp, right: UOp, node: UOp) -> MatrixInstruction | None:
-    """The one that multiplies these types."""
-    for unit in target.matrix:
-        if unit.types == (left.dtype, right.dtype, node.dtype):
-            return unit
+def _instructions(target: Target, left: UOp, right: UOp, node: UOp) -> list[MatrixInstruction]:
+    """Those that multiply these types, the best one first."""
+    found = [unit for unit in target.matrix if unit.types == (left.dtype, right.dtype, node.dtype)]
     whole = node.dtype in (dtypes.int32, dtypes.uint32) and {left.dtype, right.dtype} <= _SMALL
-    return target.pairs if whole else None
+    return [*found, target.pairs] if whole else found
+
+
+def _rows_together(target: Target, row: UOp, unit: MatrixInstruction) -> int:
+    """How many tiles of results there are along the rows; of vectors, as many as registers hold, in equal panels."""
+    if unit.rows > 1:
+        return _TOGETHER
+    most = min(_MOST_ROWS, (target.registers - 1) // _TOGETHER - 1)
+    return -(-extent(row) // -(-extent(row) // most))
 
 
 def _is_beside(facts: KernelFacts, r: UOp) -> bool:
@@ -165,7 +166,8 @@ def _block(facts: KernelFacts, product: _Product) -> int:
     columns, step = extent(product.column), _TOGETHER * product.unit.columns
     bytes_each = count(r for r in product.node.src[1:] if r in product.right.ranges) * product.unit.right.itemsize
     fitting = facts.target.l2 // 2 // bytes_each // step * step
-    even = _whole(max(-(-columns // _BLOCKS), _LEAST_BLOCK), step)
+    blocks = _BLOCKS if _reads_in_place(facts, product) else _BLOCKS // 2  # the left one is packed for each
+    even = _whole(max(-(-columns // blocks), _LEAST_BLOCK), step)
     block = max(step, min(fitting, even))
     return block if block < columns else 0
 

@@ -57,6 +57,16 @@ def test_one_row_is_left_to_vectors_and_so_is_little_work():
     assert chosen(Product(16, 16, 32).kernel) is None
 
 
+def test_a_sum_that_ends_inside_of_a_group_is_left_to_narrower_groups_and_to_vectors():
+    """Copies would have a gate for each element."""
+    (bytes_by_four,) = of_kind(chosen(Product(64, 64, 128, TYPES[2]).kernel), MatrixUnit)
+    (bytes_by_two,) = of_kind(chosen(Product(64, 64, 130, TYPES[2]).kernel), MatrixUnit)
+
+    assert ("", "int16") == (bytes_by_four.factor, bytes_by_two.factor)
+    assert chosen(Product(64, 64, 129, TYPES[2]).kernel) is None
+    assert chosen(Product(64, 64, 129).kernel) is None
+
+
 def test_the_left_operand_is_read_in_place_where_its_tiles_are_whole():
     assert [2] == [stage.slot for stage in of_kind(chosen(Product(64, 70, 128).kernel), Stage)]
     for product in (Product(65, 70, 128), Product(64, 70, 130), Product(64, 70, 128, left_transposed=True)):
