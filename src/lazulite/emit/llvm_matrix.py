@@ -87,12 +87,16 @@ class MatrixWriter(ComputeWriter):
     def load_pairs(self, node: UOp, at: At) -> str:
         """Pairs as words, one for each lane, or one."""
         (pair,) = self.form(node).units
+        if extent(pair) != 2 or node.dtype is not dtypes.int16:
+            raise StageError("emit.llvm", f"a vector adds pairs of int16, not {extent(pair)} of {node.dtype.name}")
         return self.words(node, {**at, pair: 0}, "i32", extent(pair), self.lanes_of(node))
 
     def _add_pairs(self, node: UOp, at: At) -> str:
         """Both products of each lane added to it; one instruction where the target has it."""
         start, left, right = node.src[:3]
         lanes = self.lanes_of(node)
+        if lanes not in _ADD_PAIRS:
+            raise StageError("emit.llvm", f"no instruction adds pairs in {lanes} lanes")
         words, halves = f"<{lanes} x i32>", f"<{2 * lanes} x i16>"
         pairs = []
         for factor in (right, left):

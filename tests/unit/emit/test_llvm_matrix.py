@@ -141,3 +141,27 @@ def test_a_factor_in_another_layout_is_refused(place, message):
     text = TOO_MANY.replace("row r0 in 0..9\n", "").replace("r0*512 + ", "").replace("r3*32 + r2*2 + r4", place)
     with pytest.raises(StageError, match=message):
         Writer(parse(text), "k").write()
+
+
+PAIRS = """
+linear
+param p0 int32[16]
+param p1 TYPE[64]
+param p2 TYPE[64]
+lane r0 in 0..LANES
+unit r1 in 0..GROUP
+t0 = p1[r1]
+t1 = p2[r0*GROUP + r1]
+t2 = mma(0:int32, t0, t1 for r1)
+p0[r0] = t2
+"""
+
+
+@pytest.mark.parametrize(
+    ("dtype", "lanes", "group", "message"),
+    [("int16", 4, 4, "not 4 of int16"), ("int8", 4, 2, "not 2 of int8"), ("int16", 6, 2, "adds pairs in 6 lanes")],
+)
+def test_what_no_vector_instruction_adds_is_refused(dtype, lanes, group, message):
+    text = PAIRS.replace("TYPE", dtype).replace("LANES", str(lanes)).replace("GROUP", str(group))
+    with pytest.raises(StageError, match=message):
+        Writer(parse(text), "k").write()
