@@ -17,8 +17,8 @@ from sys import getrefcount
 from typing import Any
 
 from lazulite.base.errors import OutOfMemoryError
-from lazulite.engine.execute import materialize, preserve, uninterrupted
-from lazulite.engine.handles import Handle, keep_history, live_handles, readers_of
+from lazulite.engine.execute import preserve, uninterrupted
+from lazulite.engine.handles import Handle, keep_history, live_handles, news, readers_of
 from lazulite.engine.past import Moment, Past
 from lazulite.engine.recording import Hidden, Leaf, Recording, Seed, Source
 from lazulite.engine.results import Fill, Result, Same
@@ -50,6 +50,8 @@ class Captured:
         self.hidden = [_Hidden(storage, Hidden(number) in written) for number, storage in enumerate(recording.hidden)]
         self._simple = _simple(self.results, list(slots.fresh))
         self._writes = bool(written)
+        self._news = -1
+        """`news` when it was last looked for readers of what is written."""
 
     def fits(self) -> bool:
         """Whether the tensors that the call used without being seen to reach them are as they were."""
@@ -57,26 +59,32 @@ class Captured:
 
     def run(self, handles: Sequence[Handle], storages: Sequence[Storage]) -> list[Handle]:
         """Carry the call out; `storages` are those of the leaves, in memory.  The handles of the results."""
-        moment = None if self._past is None else self._past.begin(storages)
+        if not self._simple:
+            moment = None if self._past is None else self._past.begin(storages)
+            return self._results(handles, storages, self._computed(handles, storages), moment)
+        made = []
+        for buffer, facts in zip(self._computed(handles, storages), self._simple, strict=True):
+            dtype, shape, device, wanted, leaf, shared = facts
+            made.append(Handle.of(Storage(dtype, shape, device, buffer), wanted, leaf, shared))
+        return made
+
+    def _computed(self, handles: Sequence[Handle], storages: Sequence[Storage]) -> list[Buffer]:
+        """The memory of the results, filled."""
         if self._writes:
-            buffers = self._write(handles, storages)
-        else:
-            buffers = self._allocate()
-            self._submit(storages, buffers)
-        if self._simple:
-            return [
-                Handle.of(Storage(dtype, shape, device, buffer), wanted, leaf, shared)
-                for buffer, (dtype, shape, device, wanted, leaf, shared) in zip(buffers, self._simple, strict=True)
-            ]
-        return self._results(handles, storages, buffers, moment)
+            return self._write(handles, storages)
+        buffers = self._allocate()
+        self._submit(storages, buffers)
+        return buffers
 
     def _write(self, handles: Sequence[Handle], storages: Sequence[Storage]) -> list[Buffer]:
         """The same where memory is written that is not fresh: who needs its contents has them first."""
         written = {handles[number]: storages[number] for number in self.written}
         written |= {hidden.handle(): hidden.storage for hidden in self.hidden if hidden.written}
-        readers = readers_of({storage.node() for storage in written.values()}, written)
-        if readers:
-            preserve(readers)
+        if self._news != news():
+            readers = readers_of({storage.node() for storage in written.values()}, written)
+            if readers:
+                preserve(readers)
+            self._news = news()
         buffers = self._allocate()
         with uninterrupted():
             try:
@@ -86,24 +94,31 @@ class Captured:
                     storage.failure = f"{type(error).__name__} while a captured function wrote it"
                 raise
             for handle, storage in written.items():
-                handle.value = storage.written(materialize(storage))
+                storage.version += 1
+                handle.renew()
         return buffers
 
     def _allocate(self) -> list[Buffer]:
         """Memory for the results: what the last replay gave, where nobody holds that any more, else fresh."""
         buffers = []
-        for number, (device, nbytes, label) in enumerate(self._fresh):
+        for number in range(len(self._given)):  # `enumerate` would hold the buffer as well
             buffer = self._given[number]
             if buffer is None or getrefcount(buffer) > _OWN_REFERENCES or buffer.handle is None or buffer.handle.shared:
-                try:
-                    buffer = Buffer(device, nbytes, label=label or "").allocate()
-                except OutOfMemoryError as error:
-                    error.add_origin(label)
-                    raise
-                if nbytes <= _LARGEST_KEPT:
-                    self._given[number] = buffer
+                buffer = self._allocated(number)
             buffers.append(buffer)
         return buffers
+
+    def _allocated(self, number: int) -> Buffer:
+        """Fresh memory for a result."""
+        device, nbytes, label = self._fresh[number]
+        try:
+            buffer = Buffer(device, nbytes, label=label or "").allocate()
+        except OutOfMemoryError as error:
+            error.add_origin(label)
+            raise
+        if nbytes <= _LARGEST_KEPT:
+            self._given[number] = buffer
+        return buffer
 
     def _submit(self, storages: Sequence[Storage], buffers: Sequence[Buffer]) -> None:
         values: list[Any] = [storages[number].buffer.handle for number in self._leaves]  # type: ignore[union-attr]

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from types import FrameType
 
 from lazulite.base.errors import DeviceError, GradientError, LazuliteError
@@ -221,6 +222,10 @@ def _lose(outputs: Sequence[Output], plan: Plan, begun: int, error: BaseExceptio
         error.add_origin(_origin_of(plan.launches[begun - 1], outputs))
 
 
+_HANDLERS = import_module("_signal")
+"""What `signal` is made of: without giving numbers the names of signals, which takes ten times as long."""
+
+
 @contextmanager
 def uninterrupted() -> Iterator[None]:
     """Hold Ctrl-C back, so that what launches write together is written, and noted as written, together.
@@ -228,16 +233,16 @@ def uninterrupted() -> Iterator[None]:
     A mask of this thread would not do: the kernel then gives the signal to another thread, and Python
     still interrupts this one.
     """
-    handler = signal.getsignal(signal.SIGINT) if threading.current_thread() is threading.main_thread() else None
+    handler = _HANDLERS.getsignal(signal.SIGINT) if threading.current_thread() is threading.main_thread() else None
     if not callable(handler):
         yield
         return
     held: list[FrameType | None] = []
-    signal.signal(signal.SIGINT, lambda number, frame: held.append(frame))
+    _HANDLERS.signal(signal.SIGINT, lambda number, frame: held.append(frame))
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, handler)
+        _HANDLERS.signal(signal.SIGINT, handler)
         if held:
             handler(signal.SIGINT, held[0])
 

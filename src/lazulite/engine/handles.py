@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
 from typing import Any
 
 from lazulite.analysis.regions import Region
@@ -42,6 +43,13 @@ class _Held:
         return [handle for reference in references if (handle := reference()) is not None] if references else []
 
 
+class _News:
+    """What `news` tells."""
+
+    count = 0
+
+
+_news = _News()
 _live = _Held()
 _written = _Held()
 """Those that were written to since they were realized, and perhaps others."""
@@ -73,6 +81,8 @@ class Handle:
         self.value, self.storage, self.leaf, self.shared = value, storage, leaf, shared
         self.ancestors: tuple[tuple[weakref.ref[Handle], Region], ...] = ()
         self.grad, self.writer, self._requires_grad = None, 0, requires_grad
+        if storage is None:
+            _news.count += 1
         _live.add(self)
         if requires_grad:
             _tracked.add(self)
@@ -119,14 +129,27 @@ class Handle:
             return value.op is not ops.BUFFER or value.arg[:2] != (storage.number, storage.version)
         return value.op is not ops.BUFFER and not is_constant(value)
 
+    def renew(self) -> None:
+        """Show the contents that its storage has now; the node for them is made when somebody asks."""
+        with suppress(AttributeError):  # none was made for the contents before either
+            del self.value
+
     def write(self, value: UOp) -> None:
         """Give it another value, on behalf of this thread."""
         self.value, self.writer = value, threading.get_ident()
+        _news.count += 1
         _written.add(self)
 
 
+def news() -> int:
+    """A number that is the same again only if nobody wrote to a handle, or made one without a storage, since."""
+    return _news.count
+
+
 def is_written() -> bool:
-    """Whether a handle may have a pending write."""
+    """Whether a handle has a pending write."""
+    if _written:
+        pending_writes()  # which forgets those that were realized
     return bool(_written)
 
 
