@@ -96,6 +96,10 @@ class Survey:
         self._entered: dict[int, int] = {} if beside is None else dict(beside._entered)
         self._kept: list[object] = []
         self._scopes: dict[int, _Scope] = {}
+        self._closures: list[tuple[Part, CellType]] = []
+        self._cells: list[tuple[CellType, Any]] = []
+        """Variables of closures, which are looked at directly; and the other parts."""
+        self._containers: list[Part] = []
         self._pending: list[tuple[str, Any]] = []
 
     @property
@@ -105,7 +109,13 @@ class Survey:
 
     def unchanged(self) -> bool:
         """Whether every container holds the objects that it held."""
-        for part in self.parts:
+        try:
+            for cell, value in self._cells:
+                if cell.cell_contents is not value:
+                    return False
+        except ValueError:  # it is empty now
+            return False
+        for part in self._containers:
             current = tuple(part.current())
             if len(current) != len(part.held) or not all(map(operator.is_, current, part.held)):
                 return False
@@ -131,6 +141,9 @@ class Survey:
             self._visit(path, value)
         for scope in [scope for scope in self._scopes.values() if scope.names]:
             self._watch_some(scope.path, tuple(scope.names), partial(_named, scope.values), scope.put)
+        cells = {id(part) for part, _ in self._closures}
+        self._cells = [(cell, part.held[0]) for part, cell in self._closures]
+        self._containers = [part for part in self.parts if id(part) not in cells]
         return self
 
     def _visit(self, path: str, value: Any) -> None:
@@ -165,8 +178,10 @@ class Survey:
             self._push([(path, value.func), (f"{path}.args", value.args), (f"{path}.keywords", value.keywords)])
         elif isinstance(value, CellType):
             self._note(path, CellType)
-            self._watch_some(path, ("",), partial(_contents, value), partial(_fill, value))
-            self._push([(path, each) for each in _contents(value)])
+            part = self._watch_some(path, ("",), partial(_contents, value), partial(_fill, value))
+            if part.held[0] is not MISSING:
+                self._closures.append((part, value))
+            self._push([(path, part.held[0])])
         elif isinstance(value, ModuleType | type | BuiltinFunctionType) or _is_inner(kind):
             self._note(path, value if isinstance(value, Hashable) else id(value))
             self._push([(path, inner) for inner in [getattr(value, "__wrapped__", None)] if inner is not None])

@@ -65,8 +65,17 @@ class Lazulite(Participant):
         self.words = TensorWords(Tensor, dtypes)
 
     def prepare(self, workload: Workload, inputs: Sequence[Any]) -> Call:
-        call = self.call(workload, [tensor.realize() for tensor in self.tensors(workload, inputs)])
+        tensors = [tensor.realize() for tensor in self.tensors(workload, inputs)]
+        if workload.captured:
+            return self.captured(workload, tensors)
+        call = self.call(workload, tensors)
         return Context(**workload.settings)(call) if workload.settings else call
+
+    def captured(self, workload: Workload, tensors: Sequence[Tensor]) -> Call:
+        """The workload captured by `jit`; settings matter while it is."""
+        formula, words = workload.formula, self.words
+        function = jit(Context(**workload.settings)(lambda *x: formula(words, *x)))
+        return lambda: as_list(function(*tensors))
 
     def call(self, workload: Workload, tensors: Sequence[Tensor]) -> Call:
         def run() -> list[Tensor]:
@@ -81,9 +90,7 @@ class LazuliteCaptured(Lazulite):
     """The whole workload captured by `jit`: calls replay it, as those of a program that runs for long do."""
 
     def call(self, workload: Workload, tensors: Sequence[Tensor]) -> Call:
-        formula, words = workload.formula, self.words
-        captured = jit(lambda *x: as_list(formula(words, *x)))
-        return lambda: captured(*tensors)
+        return self.captured(workload, tensors)
 
 
 class NumPy(Participant):
@@ -179,7 +186,10 @@ class Jax(Participant):
         return lambda: self.words.jax.block_until_ready(function(*tensors))
 
     def function(self, workload: Workload) -> Callable[..., Any]:
-        return lambda *x: workload.results(self.words, *x)
+        def plain(*x: Any) -> list[Any]:
+            return workload.results(self.words, *x)
+
+        return self.words.jax.jit(plain) if workload.captured else plain
 
 
 class JaxCompiled(Jax):

@@ -38,6 +38,9 @@ class Workload:
     settings: Mapping[str, int] = field(default_factory=dict)
     """Settings of Lazulite in which it is run."""
 
+    captured: bool = False
+    """Whether it is a function that every library captures which can, in a suite where they else do not."""
+
     def results(self, words: Words, *inputs: Any) -> list[Any]:
         """What the formula gives, as a list."""
         return as_list(self.formula(words, *inputs))

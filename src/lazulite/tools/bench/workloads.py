@@ -134,17 +134,18 @@ def sort(rows: int, columns: int) -> Workload:
 # --- the cost of a call --------------------------------------------------------------------------
 
 
-def one_addition(size: int, calls: int) -> Workload:
+def one_addition(size: int, calls: int, captured: bool = False) -> Workload:
     return Workload(
-        f"x + y, {size} elements, processor time",
+        f"x + y, {size} elements, {'captured, ' * captured}processor time",
         (normal(size),) * 2,
         lambda words, x, y: x + y,
         calls=calls,
         clock=time.process_time,
+        captured=captured,
     )
 
 
-def many_additions(count: int, size: int, calls: int) -> Workload:
+def many_additions(count: int, size: int, calls: int, captured: bool = False) -> Workload:
     """As many kernels: here fusion, which would make them one, is off."""
 
     def added(words: Words, x: Any) -> Any:
@@ -154,12 +155,13 @@ def many_additions(count: int, size: int, calls: int) -> Workload:
         return y
 
     return Workload(
-        f"{count} kernels that add {size} elements, processor time",
+        f"{count} kernels that add {size} elements, {'captured, ' * captured}processor time",
         (normal(size),),
         added,
         calls=calls,
         clock=time.process_time,
         settings={"FUSE": 0},
+        captured=captured,
     )
 
 
@@ -210,7 +212,12 @@ SUITES: Mapping[str, tuple[Line, ...]] = {
         (models.resnet18, (8, 224, 64), ()),
         (models.gpt2_prefill, (12, 768, 12, 50257, 128), (2, 16, 2, 40, 6)),
     ),
-    "dispatch": ((one_addition, (10, 200), (10, 2)), (many_additions, (10, 10, 50), (3, 10, 2))),
+    "dispatch": (
+        (one_addition, (10, 200), (10, 2)),
+        (one_addition, (10, 1000, True), (10, 2, True)),
+        (many_additions, (10, 10, 50), (3, 10, 2)),
+        (many_additions, (300, 10, 100, True), (3, 10, 2, True)),
+    ),
 }  # fmt: skip
 
 
