@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from lazulite.base.errors import ArgumentError as ArgumentError
     from lazulite.base.errors import AxisError as AxisError
     from lazulite.base.errors import CaptureError as CaptureError
+    from lazulite.base.errors import CheckError as CheckError
     from lazulite.base.errors import DeviceError as DeviceError
     from lazulite.base.errors import DTypeError as DTypeError
     from lazulite.base.errors import EffectError as EffectError
@@ -24,10 +25,12 @@ if TYPE_CHECKING:
     from lazulite.base.errors import ShapeError as ShapeError
     from lazulite.base.errors import StageError as StageError
     from lazulite.base.settings import Context as Context
+    from lazulite.engine.memory import memory_report as memory_report
     from lazulite.ir.calls import KernelInfo as KernelInfo
     from lazulite.ir.dtype import dtypes as dtypes
     from lazulite.ir.uop import UOp as UOp
     from lazulite.runtime.counters import GlobalCounters as GlobalCounters
+    from lazulite.runtime.profile import profile as profile
     from lazulite.runtime.registry import Device as Device
     from lazulite.tensor.jit import TinyJit as TinyJit
     from lazulite.tensor.jit import jit as jit
@@ -36,8 +39,9 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _ERRORS = (
-    "ArgumentError", "AxisError", "CaptureError", "DTypeError", "DeviceError", "EffectError", "FormatError",
-    "GradientError", "IndexRangeError", "LazuliteError", "OutOfMemoryError", "SettingError", "ShapeError", "StageError",
+    "ArgumentError", "AxisError", "CaptureError", "CheckError", "DTypeError", "DeviceError", "EffectError",
+    "FormatError", "GradientError", "IndexRangeError", "LazuliteError", "OutOfMemoryError", "SettingError",
+    "ShapeError", "StageError",
 )  # fmt: skip
 
 _HOMES = {
@@ -49,8 +53,10 @@ _HOMES = {
     "TinyJit": "lazulite.tensor.jit",
     "UOp": "lazulite.ir.uop",
     "dtypes": "lazulite.ir.dtype",
+    "memory_report": "lazulite.engine.memory",
     "jit": "lazulite.tensor.jit",
     "nn": "lazulite.nn",
+    "profile": "lazulite.runtime.profile",
 } | dict.fromkeys(_ERRORS, "lazulite.base.errors")
 """Every public name and the module that defines it, or that it is."""
 

@@ -79,6 +79,10 @@ class ArgumentError(LazuliteError, ValueError):
     """An argument that is neither a shape, an axis, an index nor a type has a value that makes no sense here."""
 
 
+class CheckError(LazuliteError, ArithmeticError):
+    """A check that the setting CHECK asks for found something."""
+
+
 class SettingError(LazuliteError, ValueError):
     """No such setting, or a value that it does not take."""
 

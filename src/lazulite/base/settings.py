@@ -159,17 +159,17 @@ class Settings:
     STOP = Setting(text("the name of a stage"), "", "End the compilation after this stage.", selects=True)
     RULES = Setting(switches("names of rules"), "", "Rewrite rules to leave out, such as "
                     "-algebra.gather_constants.", keyed=True)
-    CHECK = Setting(choices("nan", "reference", "bounds"), "", "Stop at the first value that is not finite (nan) or "
-                    "differs from the interpreter (reference), and at any index out of range (bounds).", keyed=True,
-                    notyet=True)
+    CHECK = Setting(choices("nan", "reference", "bounds"), "", "Stop at the first operation that makes a value that is "
+                    "not finite (nan), at the first kernel that differs from the interpreter (reference), and at "
+                    "any index that can leave its memory or axis (bounds).", keyed=True)
     RELAXED = Setting(flag(), 0, "Allow foldings that are wrong for inf, nan and -0.", keyed=True, notyet=True)
     TRAINING = Setting(flag(), 0, "Layers behave as in training: batch statistics, dropout.")
     CPU_FEATURES = Setting(switches("features"), "", "Processor features not to use, such as "
                            "-amx,-avx512f.", keyed=True)
     MATRIX_UNITS = Setting(flag(), 1, "Let matrix units multiply, for which subnormal numbers are zero; 0 keeps "
                            "vector code, for which they are not.", keyed=True)
-    PROFILE = Setting(text("a file name"), "", "Write the times of all kernels to this file in Chrome's trace format.",
-                      notyet=True)
+    PROFILE = Setting(text("a file name"), "", "When the process ends, write the times of all kernels to this file in "
+                      "Chrome's trace format.")
     # fmt: on
 
     @property
@@ -189,12 +189,21 @@ class Settings:
         return layer.selection
 
     @property
+    def watched(self) -> bool:
+        """Whether somebody looks at each launch: then they are handed over one by one."""
+        layer = _current.get() or _root()
+        if layer.watched is None:
+            values = layer.values
+            layer.watched = values["DEBUG"] >= 2 or bool(values["CHECK"] or values["PROFILE"])
+        return layer.watched
+
+    @property
     def traced(self) -> int:
         """A number for the values that decide what a function of tensors does, and whether somebody watches it."""
         layer = _current.get() or _root()
         if layer.traced is None:
             values = layer.values
-            facts = values["DEBUG"] >= 2, values["TRAINING"], values["DEV"], *self.selection
+            facts = self.watched, values["TRAINING"], values["DEV"], *self.selection
             layer.traced = _traced.setdefault(facts, len(_traced))
         return layer.traced
 
@@ -207,13 +216,14 @@ SETTINGS = Settings()
 class _Layer:
     """All values as one `Context`, or the environment, leaves them, and what they were before."""
 
-    __slots__ = ("key", "outer", "selection", "traced", "values")
+    __slots__ = ("key", "outer", "selection", "traced", "values", "watched")
 
     def __init__(self, values: dict[str, Any], outer: _Layer | None) -> None:
         self.values, self.outer = values, outer
         self.key: tuple[object, ...] | None = None
         self.selection: tuple[object, ...] | None = None
         self.traced: int | None = None
+        self.watched: bool | None = None
 
 
 _current: ContextVar[_Layer | None] = ContextVar("lazulite_settings", default=None)

@@ -89,7 +89,7 @@ def loaded_for(outputs: Sequence[UOp], targets: Sequence[UOp | None], fingerprin
 
 def _plan_for(facts: tuple[object, ...], build: Callable[[], Plan]) -> Plan:
     digest = _digest("plan", repr(facts))
-    plan = _plan_from_disk(digest)
+    plan = None if SETTINGS.CHECK else _plan_from_disk(digest)
     if plan is None:
         plan = build()
         store_on_disk("plan", digest, plan.to_json())
@@ -135,7 +135,7 @@ def schedule_options(device: str) -> Options:
     """The settings and the facts about a device that decide how a graph is cut."""
     from lazulite.schedule.build import Options
 
-    options = Options(fuse=bool(SETTINGS.FUSE), plan_memory=bool(SETTINGS.PLAN_MEMORY))
+    options = Options(fuse=bool(SETTINGS.FUSE) and "nan" not in SETTINGS.CHECK, plan_memory=bool(SETTINGS.PLAN_MEMORY))
     target = Device[device].target
     return options if target is None else replace(options, cache=target.l2)
 
@@ -149,9 +149,21 @@ def _enter_kernel(default_device: str) -> Callable[[UOp, str], str]:
         target = _target_key(device or default_device)
         key = _digest("kernel", f"{target} {SETTINGS.key} {to_text(kernel)}")
         _kernels[key] = kernel
+        if SETTINGS.CHECK:
+            _note_checked(key, kernel)
         return key
 
     return enter
+
+
+def _note_checked(key: str, kernel: UOp) -> None:
+    from lazulite.engine.checks import CHECKED
+
+    CHECKED[key] = kernel
+    if "bounds" in SETTINGS.CHECK:
+        from lazulite.analysis.index_bounds import check_bounds
+
+        check_bounds(kernel)
 
 
 # --- programs ----------------------------------------------------------------------------------

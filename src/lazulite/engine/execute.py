@@ -10,31 +10,28 @@ from __future__ import annotations
 
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from types import FrameType
 
 from lazulite.base.errors import DeviceError, GradientError, LazuliteError
-from lazulite.base.origin import Origin
 from lazulite.base.settings import SETTINGS
-from lazulite.base.terminal import say
 from lazulite.engine import compile as compiled
 from lazulite.engine.effects import written_by
 from lazulite.engine.handles import Handle, history, keep_history, note_stored, stored, tracked_values, with_company
-from lazulite.engine.loaded import Command, Run, bind, issue
+from lazulite.engine.inspection import issue_watched, origin_of
+from lazulite.engine.loaded import Run, bind, issue
 from lazulite.engine.outputs import Output, Work, outputs_of
 from lazulite.engine.storage import Storage, fill_of, filled, storage_of
 from lazulite.ir import ops
 from lazulite.ir.dtype import Scalar
 from lazulite.ir.uop import UOp, toposort
 from lazulite.runtime.buffer import Buffer
-from lazulite.runtime.counters import GlobalCounters
 from lazulite.runtime.forking import renew_after_fork
 from lazulite.runtime.registry import Device
-from lazulite.schedule.canonical import Fingerprint, fingerprint, folded, nodes_of, rests_on_constants
-from lazulite.schedule.plan import Launch, Plan
+from lazulite.schedule.canonical import Fingerprint, fingerprint, folded, rests_on_constants
+from lazulite.schedule.plan import Plan
 
 
 class _Lock:
@@ -179,37 +176,18 @@ def device_of_work(outputs: Sequence[Output], found: Fingerprint) -> str:
 
 
 def _submit(run: Run, outputs: Sequence[Output]) -> None:
-    begun, tell = 0, SETTINGS.DEBUG >= 2
+    begun, watched = 0, SETTINGS.watched
     try:
         for command in run.loaded.commands:
             begun += 1
-            before = time.perf_counter() if tell else 0.0
-            issue(run, command)
-            if tell:
-                command.queue.synchronize()
-                _report(command, outputs, time.perf_counter() - before)
+            if watched:
+                issue_watched(run, command, outputs)
+            else:
+                issue(run, command)
     except BaseException as error:
         if begun:
             _lose(outputs, run.loaded.plan, begun, error)
         raise
-
-
-def _report(command: Command, outputs: Sequence[Output], seconds: float) -> None:
-    launch, device = command.launch, command.queue.device.name
-    name = "copy" if command.program is None else command.program.name
-    origin = _origin_of(launch, outputs)
-    place = "" if origin is None else origin.place
-    rates = f"{launch.operations / seconds / 1e9:8.2f} GFLOP/s {launch.bytes_touched / seconds / 1e9:8.2f} GB/s"
-    say(f"{device} {GlobalCounters.kernel_count:5d} {name:28s} {seconds * 1e6:10.1f}us {rates} {place}")
-
-
-def _origin_of(launch: Launch, outputs: Sequence[Output]) -> Origin | None:
-    """The user's line of the value that a launch computes."""
-    if launch.origin < 0:
-        return None
-    nodes = nodes_of([output.value for output in outputs], stored)
-    node = nodes[launch.origin] if launch.origin < len(nodes) else None
-    return node.origin if node is not None and isinstance(node.origin, Origin) else None
 
 
 def _lose(outputs: Sequence[Output], plan: Plan, begun: int, error: BaseException) -> None:
@@ -219,7 +197,7 @@ def _lose(outputs: Sequence[Output], plan: Plan, begun: int, error: BaseExceptio
         if output.target is not None and number in touched:
             output.target.failure = f"{type(error).__name__} while a kernel wrote it"
     if isinstance(error, LazuliteError):
-        error.add_origin(_origin_of(plan.launches[begun - 1], outputs))
+        error.add_origin(origin_of(plan.launches[begun - 1], outputs))
 
 
 _HANDLERS = import_module("_signal")

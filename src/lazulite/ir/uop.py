@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from lazulite.ir import ops
@@ -323,6 +324,12 @@ def index(value: int) -> UOp:
 def live_nodes() -> int:
     """How many nodes exist now."""
     return len(_table)
+
+
+def some_nodes(most: int) -> list[UOp]:
+    """Some of the nodes that exist now."""
+    entries = [entry() for entry in list(islice(_table.values(), most))]
+    return [node for node in entries if node is not None]
 
 
 # --- walking -----------------------------------------------------------------------------------

@@ -169,3 +169,8 @@ def _place(label: str | Origin) -> str:
 def memory_in_use() -> int:
     """Bytes allocated on all devices."""
     return sum([allocator.in_use for allocator in list(_allocators)])
+
+
+def memory_cached() -> int:
+    """Bytes in the free lists of all devices."""
+    return sum([allocator.cached for allocator in list(_allocators)])

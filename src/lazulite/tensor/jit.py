@@ -218,7 +218,7 @@ class jit(Generic[P, R]):
             did = done.key, aftermath.key
         except Unrepeatable as reason:
             self.reason = str(reason)
-        if did is not None and did == last and SETTINGS.DEBUG < 2:  # who watches wants to see each kernel
+        if did is not None and did == last and not SETTINGS.watched:  # who watches wants to see each kernel
             self._captured[call.key] = done.captured(), aftermath
         while len(family.calls) >= _MOST_REMEMBERED:
             oldest = next(iter(family.calls))

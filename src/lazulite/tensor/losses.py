@@ -16,6 +16,7 @@ from lazulite.ir.uop import UOp
 from lazulite.tensor.activations import ActivationMethods
 from lazulite.tensor.base import expanded
 from lazulite.tensor.create import CreateMethods
+from lazulite.tensor.picking import refuse_outside
 from lazulite.tensor.products import ProductMethods
 
 
@@ -44,8 +45,9 @@ class LossMethods(ActivationMethods, ProductMethods, CreateMethods):
         wide = wide if wide.is_int else dtypes.int64
         return expanded(own.cast(wide), shape).eq(expanded(column.cast(wide), shape))
 
-    def _of_class(self, function: str, classes: Self, axis: int) -> Self:
+    def _of_class(self, function: str, classes: Self, axis: int, ignored: int | None = None) -> Self:
         """The element of each class number along an axis, which goes; 0 for a number outside."""
+        refuse_outside(function, classes, 0, self.shape[axis], ignored)
         expected = self.shape[:axis] + self.shape[axis + 1 :]
         if classes.shape != expected:
             raise ShapeError(
@@ -76,18 +78,18 @@ class LossMethods(ActivationMethods, ProductMethods, CreateMethods):
         """
         classes = self._tensor("nll_loss", Y)
         axis = min(1, max(len(self.shape) - 1, 0))
-        chosen = -self._of_class("nll_loss", classes, axis)
+        chosen = -self._of_class("nll_loss", classes, axis, ignore_index)
         if weight is None and ignore_index is None:
             return chosen._reduce_loss("nll_loss", reduction)
-        counted = chosen.ones_like() if weight is None else self._class_weight(weight, classes, axis)
+        counted = chosen.ones_like() if weight is None else self._class_weight(weight, classes, axis, ignore_index)
         if ignore_index is not None:
             counted = classes.eq(ignore_index).where(0, counted)
         return counted.ne(0).where(chosen * counted, 0)._reduce_loss("nll_loss", reduction, counted)
 
-    def _class_weight(self, weight: Self, classes: Self, axis: int) -> Self:
+    def _class_weight(self, weight: Self, classes: Self, axis: int, ignored: int | None) -> Self:
         """The weight of each class number, in the shape of the class numbers."""
         column = weight.reshape((-1,) + (1,) * (len(self.shape) - axis - 1))
-        return column.expand(self.shape)._of_class("nll_loss", classes, axis)
+        return column.expand(self.shape)._of_class("nll_loss", classes, axis, ignored)
 
     def sparse_categorical_crossentropy(
         self, Y: Any, ignore_index: int = -1, label_smoothing: float = 0.0, reduction: str = "mean"
@@ -100,7 +102,7 @@ class LossMethods(ActivationMethods, ProductMethods, CreateMethods):
         function = "sparse_categorical_crossentropy"
         classes, axis = self._tensor(function, Y), len(self.shape) - 1
         logs = self.log_softmax(axis)
-        loss = -logs._of_class(function, classes, axis) * (1 - label_smoothing)
+        loss = -logs._of_class(function, classes, axis, ignore_index) * (1 - label_smoothing)
         if label_smoothing:
             loss = loss - logs.mean(axis) * label_smoothing
         counted = classes.cast(types.promote(classes.dtype, dtypes.int32)).ne(ignore_index)
@@ -121,7 +123,7 @@ class LossMethods(ActivationMethods, ProductMethods, CreateMethods):
         if targets.shape == self.shape:
             loss = -(targets * logs).sum(axis) * (1 - label_smoothing)
             return (loss if smooth is None else loss - smooth)._reduce_loss("cross_entropy", reduction)
-        loss = -logs._of_class("cross_entropy", targets, axis) * (1 - label_smoothing)
+        loss = -logs._of_class("cross_entropy", targets, axis, -100) * (1 - label_smoothing)
         counted = targets.ne(-100)
         loss = counted.where(loss if smooth is None else loss - smooth, 0)
         return loss._reduce_loss("cross_entropy", reduction, counted)

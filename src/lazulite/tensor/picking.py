@@ -15,6 +15,7 @@ from typing import Any
 
 from lazulite.autograd.scatter import scattered
 from lazulite.base.errors import DTypeError, IndexRangeError, ShapeError
+from lazulite.base.settings import SETTINGS
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.uop import UOp
@@ -28,11 +29,27 @@ def is_picking(part: Any) -> bool:
     return hasattr(part, "dtype") and getattr(part, "shape", ()) != ()
 
 
+def refuse_outside(function: str, positions: Base, low: int, size: int, ignored: int | None = None) -> None:
+    """With CHECK=bounds look at positions now, and raise for one that is not in `low` to below `size`."""
+    if "bounds" not in SETTINGS.CHECK:
+        return
+    elements = positions.flatten().tolist()  # type: ignore[attr-defined]
+    outside = [place for place in elements if not low <= place < size and place != ignored]
+    if outside:
+        raise IndexRangeError(
+            function, f"position {outside[0]} is outside an axis of size {size}", about={"positions": positions}
+        )
+
+
 def position_node(function: str, positions: Base, size: int) -> UOp:
-    """int32 positions on an axis of this size: negative ones count from the end, the others stay outside."""
+    """int32 positions on an axis of this size: negative ones count from the end, the others stay outside.
+
+    With CHECK=bounds they are looked at now, and those outside raise.
+    """
     node, dtype = positions.uop, positions.dtype
     if not dtype.is_int:
         raise DTypeError(function, f"positions are integers, got {dtype.name}", about={"positions": positions})
+    refuse_outside(function, positions, -size, size)
     if dtype.max > dtypes.int32.max:
         inside = node < size if dtype.min == 0 else (node < size) & (node >= -size)
         node = inside.where(node, size)
