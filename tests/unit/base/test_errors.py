@@ -57,7 +57,7 @@ def test_every_error_is_ours_and_the_builtin_that_fits(error, builtin):
 
 def test_no_error_class_is_without_a_builtin_and_a_docstring():
     classes = [c for c in vars(errors).values() if isinstance(c, type) and issubclass(c, LazuliteError)]
-    assert 14 == len(classes)
+    assert 15 == len(classes)
     assert all(c.__doc__ for c in classes)
 
 
