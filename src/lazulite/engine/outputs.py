@@ -16,7 +16,7 @@ from lazulite.engine.handles import Handle
 from lazulite.engine.storage import Storage, is_current, storage_of
 from lazulite.ir import ops
 from lazulite.ir.calls import device_of
-from lazulite.ir.uop import UOp, substitute, toposort
+from lazulite.ir.uop import UOp, toposort
 
 if TYPE_CHECKING:
     from lazulite.schedule.effects import Elaboration
@@ -90,16 +90,19 @@ def _elaborate(work: Work) -> Work:
 def _beside(value: UOp) -> UOp:
     """What a kernel leaves in the memory that it writes, and what is then written to parts of it, as a value to store
     elsewhere."""
-    if value.op is ops.LAUNCH:
-        return UOp(ops.COPY, value.dtype, (value,), device_of(value))
-    below = next((node for node in _chain(value) if node.op is ops.LAUNCH), None)
-    return value if below is None else substitute([value], {below: _beside(below)})[0]
+    *writes, first = _chain(value)
+    if first.op is not ops.LAUNCH:
+        return value
+    held = UOp(ops.COPY, first.dtype, (first,), device_of(first))
+    for write in reversed(writes):
+        held = UOp(ops.WRITE, write.dtype, (held, write.src[1]), write.arg)
+    return held
 
 
 def _chain(value: UOp) -> list[UOp]:
-    """The value, and what it was before each of the writes on top."""
+    """The value, and what it was before each of the writes to a part on top."""
     chain = [value]
-    while chain[-1].op is ops.WRITE:
+    while chain[-1].op is ops.WRITE and chain[-1].arg:
         chain.append(chain[-1].src[0])
     return chain
 

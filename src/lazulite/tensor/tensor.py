@@ -21,7 +21,7 @@ from lazulite.ir import ops
 from lazulite.ir.calls import device_of
 from lazulite.ir.dtype import STORED, DType
 from lazulite.ir.ops import Op
-from lazulite.ir.uop import UOp
+from lazulite.ir.uop import UOp, toposort
 from lazulite.runtime.registry import Device
 from lazulite.tensor.base import DTypeLike, Shape, as_dtype, expanded
 from lazulite.tensor.convert import ConvertMethods
@@ -216,6 +216,8 @@ class Tensor(
                 "assign", "an expanded tensor has several elements in one place", about={"target": self},
                 hint="write to the tensor before expand, or to a clone()",
             )  # fmt: skip
+        if self._handle.value.op is ops.AFTER and self._handle.value not in toposort(value):
+            realize([self._handle])  # what a kernel leaves may still be read: it runs before its memory is replaced
         write(self._handle, value, user_frame())
         self._name_line()
 
