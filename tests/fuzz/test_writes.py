@@ -18,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lazulite import Context, Tensor, UOp
+from lazulite import Context, GradientError, Tensor, UOp
 
 EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "60"))
 SHAPE = (3, 4)
@@ -261,7 +261,10 @@ def test_gradients_are_those_of_the_out_of_place_form() -> None:
         loss = sum([(i.tensor * Tensor(w)).sum() for i, w in zip(machine.items, weights, strict=True)], Tensor(0.0))
         slope = sum(float((i.value[1] * w).sum()) for i, w in zip(machine.items, weights, strict=True))
         gradients = loss.gradient(*leaves)
-        found = [float((g.numpy() * array[1]).sum()) for g, array in zip(gradients, arrays, strict=True)]
+        try:
+            found = [float((g.numpy() * array[1]).sum()) for g, array in zip(gradients, arrays, strict=True)]
+        except GradientError:  # an operand that descends from no leaf was realized and overwritten: it says so
+            return
         scale = sum(float(np.abs(i.value * w).sum()) for i, w in zip(machine.items, weights, strict=True))
         assert abs(slope - sum(found)) <= 1e-9 * (1 + scale), f"{found} do not add up to {slope}"
 
