@@ -35,7 +35,7 @@ def choose_blocks(kernel: UOp, target: Target, choose: Choose) -> tuple[Step, ..
     blocked = _blocked(parts)
     if blocked is not None and (rows := _rows(parts, extent(blocked), target)) > 1:
         steps.append(Block(blocked.arg[0], rows))
-        parts = split_statements(block_statements(kernel, steps))
+    parts = split_statements(block_statements(kernel, steps))
     room = target.l2 // 2
     for number, statement in enumerate(parts.kernels):
         for step in choose(statement, target):
@@ -54,12 +54,17 @@ def _blocked(parts: Statements) -> UOp | None:
     still = dict.fromkeys(range(len(parts.shared)), 0)
     for node in (n for statement in parts.kernels for n in toposort(statement) if contraction(n) is not None):
         for load in (n for n in toposort(node.src[0]) if n.op is ops.LOAD):
-            inside = set(toposort(load.src[1]))
+            inside = _indices(load)
             for place, scalar in enumerate(parts.scalars):
                 if scalar not in inside:
                     still[place] += count(load.ranges) * load.dtype.itemsize
     best = max(still, key=lambda place: (still[place], place))
     return parts.shared[best] if still[best] else None
+
+
+def _indices(load: UOp) -> set[UOp]:
+    """What the place of a load is made of, the extents of its ranges apart."""
+    return set(toposort(load.src[1], enter=lambda n: n.op is not ops.RANGE))
 
 
 def _rows(parts: Statements, turns: int, target: Target) -> int:
@@ -77,7 +82,7 @@ def _once_for_all_blocks(
     """The copy of an operand with all of its own loops as axes, if it does not vary from block to block and fits."""
     loads = [n for n in toposort(apply(flatten(statement), steps)) if n.op is ops.LOAD and n.src[0].arg[0] == step.slot]
     inner = parts.scalars[-1]
-    if len(loads) != 1 or inner in toposort(loads[0].src[1]):
+    if len(loads) != 1 or inner in _indices(loads[0]):
         return step, room
     (load,) = loads
     size = count(load.ranges) * load.dtype.itemsize

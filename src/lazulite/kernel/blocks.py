@@ -12,6 +12,7 @@ from lazulite.base.errors import StageError
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.uop import UOp, index, substitute, toposort
+from lazulite.kernel.limits import limited
 from lazulite.kernel.nest import extent
 from lazulite.kernel.statements import Statements, has_statements, join_statements, split_statements
 from lazulite.kernel.steps import Block, Name, Parallel, Step, Within, name_text
@@ -32,7 +33,7 @@ def block_statements(root: UOp, steps: Iterable[Step]) -> UOp:
             (root,) = substitute([root], {r: r.replace(arg=(r.arg[0], "parallel"))})
         elif not isinstance(step, Within):
             raise StageError("kernel.blocks", f"a {type(step).__name__.lower()} belongs to one statement: say which")
-    return root
+    return join_statements(limited(split_statements(root)))
 
 
 def _shared(parts: Statements, name: Name) -> UOp:

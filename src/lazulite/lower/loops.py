@@ -137,7 +137,15 @@ def _separate(sink: UOp) -> UOp:
         if clash is None:
             return sink
         fresh += 1
-        old = clash.src[0]
-        new = old.replace(arg=((*old.arg[0], -fresh), old.arg[1]))
-        renamed = clash.replace(src=tuple(substitute(clash.src, {old: new})))
+        renamed = clash.replace(src=tuple(substitute(clash.src, _renamed(clash, fresh))))
         sink = substitute([sink], {clash: renamed})[0]
+
+
+def _renamed(loop: UOp, fresh: int) -> dict[UOp, UOp]:
+    """New ranges for a loop and for those inside whose extents vary with it."""
+    table: dict[UOp, UOp] = {}
+    for r in toposort(loop):
+        if r.op is ops.RANGE and loop.src[0] in r.ranges:
+            order = (*r.arg[0], -fresh)
+            table[r] = UOp(ops.RANGE, r.dtype, tuple(substitute(r.src, table)), (order, r.arg[1]))
+    return table

@@ -157,7 +157,7 @@ def _filled(value: UOp, axes: Sequence[UOp], number: int, kinds: Mapping[UOp, st
     """Scratch memory that holds a value at every turn of its axes, which are run through as ranges of these kinds."""
     scratch = UOp(ops.SCRATCH, value.dtype, (), (number, count(axes), _ALIGNMENT))
     kinds = kinds or _copy_kinds(value, axes)
-    known = set(toposort(value))
+    known = set(toposort(value, enter=lambda n: n.op is not ops.RANGE))
     copies = [
         UOp(ops.RANGE, dtypes.index, (_size(axis, known),), ((_INNERMOST, number, place), kinds[axis]))
         for place, axis in enumerate(axes)
