@@ -11,7 +11,6 @@ import gc
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from lazulite.base.errors import DeviceError
 from lazulite.engine.captured import Captured
 from lazulite.engine.execute import materialize, realize
 from lazulite.engine.handles import Handle, pending_writes
@@ -34,8 +33,7 @@ def settle(handle: Handle, device: str) -> Storage:
         handle.storage = Storage(value.dtype, value.shape, device, fill=constant.value)
         handle.value = handle.storage.node()
     storage = storage_of(handle.value)
-    if storage.failure is not None:
-        raise DeviceError("jit", f"the contents of a tensor are lost: {storage.failure}")
+    storage.require_contents("jit")
     materialize(storage)
     return storage
 

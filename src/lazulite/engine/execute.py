@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from types import FrameType
 
-from lazulite.base.errors import DeviceError, GradientError, LazuliteError
+from lazulite.base.errors import GradientError, LazuliteError
 from lazulite.base.settings import SETTINGS
 from lazulite.engine import compile as compiled
 from lazulite.engine.effects import written_by
@@ -149,8 +149,7 @@ def materialize(storage: Storage) -> Buffer:
 def _contents(node: UOp) -> Buffer:
     """The memory of an operand, which still has to hold what the node stands for."""
     storage = storage_of(node)
-    if storage.failure is not None:
-        raise DeviceError("realize", f"the contents of a tensor are lost: {storage.failure}")
+    storage.require_contents("realize")
     if storage.version != node.arg[1]:
         raise GradientError(
             "realize",

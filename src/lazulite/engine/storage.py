@@ -12,6 +12,7 @@ import itertools
 import math
 from typing import TYPE_CHECKING
 
+from lazulite.base.errors import DeviceError
 from lazulite.ir import ops
 from lazulite.ir.dtype import DType, Scalar
 from lazulite.ir.uop import UOp
@@ -49,6 +50,11 @@ class Storage:
     @property
     def nbytes(self) -> int:
         return math.prod(self.shape) * self.dtype.itemsize
+
+    def require_contents(self, function: str) -> None:
+        """Raise, on behalf of a public function, where the contents are lost."""
+        if self.failure is not None:
+            raise DeviceError(function, f"the contents of a tensor are lost: {self.failure}")
 
     def node(self) -> UOp:
         """The node of the current contents."""

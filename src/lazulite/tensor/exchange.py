@@ -144,7 +144,10 @@ class ExchangeMethods(HostMethods):
         """The memory of the realized tensor; None where it needs none."""
         realize([self._handle])
         node = self._handle.value
-        buffer = storage_of(node).buffer if node.op is ops.BUFFER else None
+        if node.op is not ops.BUFFER:
+            return None
+        storage_of(node).require_contents("dlpack")
+        buffer = storage_of(node).buffer
         return buffer.map() if buffer is not None and buffer.nbytes else None
 
 

@@ -131,6 +131,7 @@ class HostMethods(Base):
             constant = _constant_below(handle.value)
             return _repeated(constant.dtype, constant.value, _count(self.shape))
         storage = storage_of(handle.value)
+        storage.require_contents(function)
         if storage.buffer is None:
             return _repeated(storage.dtype, storage.fill or 0, _count(self.shape))
         data = bytearray(storage.nbytes)
