@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from lazulite.engine.memory import memory_report as memory_report
     from lazulite.ir.calls import KernelInfo as KernelInfo
     from lazulite.ir.dtype import dtypes as dtypes
+    from lazulite.ir.size import Variable as Variable
     from lazulite.ir.uop import UOp as UOp
     from lazulite.runtime.counters import GlobalCounters as GlobalCounters
     from lazulite.runtime.profile import profile as profile
@@ -52,6 +53,7 @@ _HOMES = {
     "Tensor": "lazulite.tensor.tensor",
     "TinyJit": "lazulite.tensor.jit",
     "UOp": "lazulite.ir.uop",
+    "Variable": "lazulite.ir.size",
     "dtypes": "lazulite.ir.dtype",
     "memory_report": "lazulite.engine.memory",
     "jit": "lazulite.tensor.jit",

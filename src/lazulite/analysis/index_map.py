@@ -6,13 +6,13 @@ Invariant: an index is right wherever its gate holds; elsewhere it may be anythi
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from lazulite.ir import ops
 from lazulite.ir.bounds import Linear, linear
 from lazulite.ir.dtype import dtypes
-from lazulite.ir.infer import Shape
+from lazulite.ir.infer import Shape, blocks
+from lazulite.ir.size import Size, most, size_form
 from lazulite.ir.uop import UOp, index
 from lazulite.simplify.comparison import below_zero
 from lazulite.simplify.division import assuming, quotient, remainder
@@ -66,7 +66,7 @@ def flat(shape: Shape, position: Index) -> UOp:
 def _flat(shape: Shape, position: Sequence[UOp]) -> Linear:
     form, stride = Linear(), 1
     for size, i in zip(reversed(shape), reversed(position), strict=True):
-        form, stride = form + linear(i).scaled(stride), stride * size
+        form, stride = form + linear(i).scaled(stride), stride * most(size)
     return form
 
 
@@ -75,33 +75,20 @@ def _unflattened(shape: Shape, source: Shape, position: Index, facts: Facts) -> 
     if 0 in shape:
         return (index(0),) * len(source)
     result: list[UOp] = []
-    for axes, source_axes in _blocks(shape, source):
+    for axes, source_axes in blocks(shape, source):
         form = _flat(shape[axes], position[axes])
         block: list[UOp] = []
         for size in source[source_axes][:0:-1]:
+            if isinstance(size, Size):  # the first axis of its block that is not of size 1
+                block.append(sum_of(recombined(form)))
+                form = Linear()
+                continue
             block.append(sum_of(recombined(remainder(form, size, facts))))
             form = recombined(quotient(form, size, facts))
         if source[source_axes]:
             block.append(index(0) if source[source_axes.start] == 1 else sum_of(recombined(form)))
         result += reversed(block)
     return tuple(result)
-
-
-def _blocks(shape: Shape, source: Shape) -> list[tuple[slice, slice]]:
-    """The axes of both shapes cut into the shortest runs that hold equally many elements."""
-    blocks: list[tuple[slice, slice]] = []
-    begin, source_begin = 0, 0
-    while begin < len(shape) or source_begin < len(source):
-        end, source_end = min(begin + 1, len(shape)), min(source_begin + 1, len(source))
-        count, source_count = math.prod(shape[begin:end]), math.prod(source[source_begin:source_end])
-        while count != source_count:
-            if count < source_count:
-                count, end = count * shape[end], end + 1
-            else:
-                source_count, source_end = source_count * source[source_end], source_end + 1
-        blocks.append((slice(begin, end), slice(source_begin, source_end)))
-        begin, source_begin = end, source_end
-    return blocks
 
 
 def _padded(
@@ -115,7 +102,7 @@ def _padded(
         if before:
             gate = both(gate, below_zero(form.scaled(-1) + Linear(-1)))
         if after:
-            gate = both(gate, below_zero(form + Linear(-size)))
+            gate = both(gate, below_zero(form + size_form(size).scaled(-1)))
     if gate is not None and any(has_division(i) for i in result):
         facts = Facts(gate)
         result = [assuming(i, facts) for i in result]
@@ -130,8 +117,8 @@ def both(gate: UOp | None, condition: UOp | None) -> UOp | None:
 
 
 def _shifted(i: UOp, distance: int) -> UOp:
-    return sum_of(linear(i) + Linear(distance)) if distance else i
+    return sum_of(linear(i) + size_form(distance)) if isinstance(distance, Size) or distance else i
 
 
 def _mirrored(i: UOp, size: int) -> UOp:
-    return sum_of(linear(i).scaled(-1) + Linear(size - 1))
+    return sum_of(linear(i).scaled(-1) + size_form(size - 1))

@@ -16,6 +16,7 @@ from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.infer import Shape
 from lazulite.ir.ops import Op
+from lazulite.ir.size import size_node
 from lazulite.ir.uop import UOp, index
 
 Region = tuple[tuple[str, Any], ...]
@@ -81,7 +82,7 @@ def _footprints(shape: Shape, region: Region) -> tuple[Footprint, ...]:
     """Where the elements of a view lie on each axis of its value."""
     view = apply_region(UOp(ops.PARAM, dtypes.bool, (), (0, shape, "")), region)
     ranges = [
-        index(0) if extent == 1 else UOp(ops.RANGE, dtypes.index, (index(extent),), ((axis,), "loop"))
+        index(0) if extent == 1 else UOp(ops.RANGE, dtypes.index, (size_node(extent),), ((axis,), "loop"))
         for axis, extent in enumerate(view.shape)
     ]
     return tuple([footprint(position) for position in place_in_region(shape, region, tuple(ranges))[0]])

@@ -9,12 +9,12 @@ value everywhere needs no memory (`fill`) until somebody writes a part of it.
 from __future__ import annotations
 
 import itertools
-import math
 from typing import TYPE_CHECKING
 
 from lazulite.base.errors import DeviceError
 from lazulite.ir import ops
 from lazulite.ir.dtype import DType, Scalar
+from lazulite.ir.size import room
 from lazulite.ir.uop import UOp
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Storage:
 
     @property
     def nbytes(self) -> int:
-        return math.prod(self.shape) * self.dtype.itemsize
+        return room(self.shape) * self.dtype.itemsize
 
     def require_contents(self, function: str) -> None:
         """Raise, on behalf of a public function, where the contents are lost."""

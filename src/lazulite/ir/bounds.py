@@ -113,6 +113,12 @@ def _scalar(node: UOp) -> Interval:
     return _whole(node) if low is None or high is None else (low, high)
 
 
+def _most(size: int) -> int:
+    from lazulite.ir.size import most
+
+    return most(size)
+
+
 def _reduced(node: UOp) -> Interval:
     if node.arg[0] in (ops.MAX, ops.MIN):
         return _source_bounds(node)[0]
@@ -121,7 +127,7 @@ def _reduced(node: UOp) -> Interval:
 
 _RULES: dict[Op, Callable[[UOp], Interval]] = {
     ops.RANGE: lambda node: (0, max(int(node.src[0].bounds[1]) - 1, 0)),
-    ops.IOTA: lambda node: (0, max(node.arg - 1, 0)),
+    ops.IOTA: lambda node: (0, max(_most(node.arg) - 1, 0)),
     ops.SCALAR: _scalar,
     ops.ADD: _corners(lambda x, y: x + y),
     ops.SUB: _corners(lambda x, y: x - y),

@@ -7,9 +7,10 @@ and printed text are made from this form.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from lazulite.ir import ops
+from lazulite.ir.size import rebound, sizes_exist, variables_in
 from lazulite.ir.uop import UOp, substitute, toposort
 
 _SLOTTED = frozenset({ops.PARAM, ops.BUFFER, ops.SCALAR})
@@ -28,9 +29,10 @@ def canonical(root: UOp) -> UOp:
 def canonical_with(*roots: UOp) -> tuple[list[UOp], list[UOp]]:
     """The roots renumbered together, and the leaves in the order of their slots."""
     order = toposort(*roots)
-    leaves = [node for node in order if node.op in _SLOTTED]
-    if any(leaf.op is ops.BUFFER for leaf in leaves) or len({leaf.arg[0] for leaf in leaves}) < len(leaves):
-        table = {leaf: _slotted(leaf, slot) for slot, leaf in enumerate(leaves)}
+    leaves, sized = _leaves(order)
+    if any(map(_is_named, leaves)) or len({leaf.arg[0] for leaf in leaves}) < len(leaves):
+        slots = {leaf: slot for slot, leaf in enumerate(leaves)}
+        table = {leaf: _slotted(leaf, slots) for leaf in leaves}
     else:
         table = {}
         leaves.sort(key=lambda leaf: leaf.arg[0])
@@ -38,13 +40,46 @@ def canonical_with(*roots: UOp) -> tuple[list[UOp], list[UOp]]:
     table |= {node: node.replace(arg=(number, *node.arg[1:])) for number, node in enumerate(scratch)}
     table |= _ordered_ranges(order)
     table = {node: renamed for node, renamed in table.items() if node is not renamed}
+    if sized and table:
+        return _with_sizes(order, roots, table), leaves
     return (substitute(roots, table) if table else list(roots)), leaves
 
 
-def _slotted(leaf: UOp, slot: int) -> UOp:
-    if leaf.op is ops.BUFFER:
-        return UOp(ops.PARAM, leaf.dtype, (), (slot, *leaf.arg[2:]))
-    return leaf.replace(arg=(slot, *leaf.arg[1:]))
+def _leaves(order: Sequence[UOp]) -> tuple[list[UOp], bool]:
+    """Memory and scalars, and whether there are some in sizes that vary."""
+    leaves: dict[UOp, None] = {}
+    sized = False
+    for node in order:
+        if sizes_exist():
+            variables = list(variables_in(node.arg))
+            sized |= bool(variables)
+            leaves |= dict.fromkeys(variables)
+        if node.op in _SLOTTED:
+            leaves[node] = None
+    return list(leaves), sized
+
+
+def _is_named(leaf: UOp) -> bool:
+    """Whether a leaf has something else than a slot: a storage, or the name of a variable."""
+    return leaf.op is ops.BUFFER or isinstance(leaf.arg[0], str)
+
+
+def _slotted(leaf: UOp, slots: Mapping[UOp, int]) -> UOp:
+    slot = slots[leaf]
+    if leaf.op is ops.SCALAR:
+        return leaf.replace(arg=(slot, *leaf.arg[1:3]))
+    shape, device = leaf.arg[-2:]
+    return UOp(ops.PARAM, leaf.dtype, (), (slot, rebound(shape, lambda size: _slotted(size, slots)), device))
+
+
+def _with_sizes(order: Sequence[UOp], roots: Sequence[UOp], table: Mapping[UOp, UOp]) -> list[UOp]:
+    """As `substitute`, and in the sizes that vary too."""
+    done = dict(table)
+    for node in order:
+        if node not in done:
+            arg = rebound(node.arg, lambda leaf: table.get(leaf, leaf))
+            done[node] = UOp(node.op, node.dtype, tuple([done[s] for s in node.src]), arg)
+    return [done[root] for root in roots]
 
 
 def _ordered_ranges(order: Sequence[UOp]) -> dict[UOp, UOp]:

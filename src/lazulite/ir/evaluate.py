@@ -73,6 +73,8 @@ class _State:
 
 def _leaf(node: UOp, state: _State) -> Values:
     values = state.memory.get(node)
+    if values is None and node.op is ops.SCALAR and len(node.arg) > 3:
+        values = node.arg[3:]  # a bound variable
     if values is None:
         raise KeyError(f"no contents were given for {node!r}")
     if len(values) != math.prod(node.shape):

@@ -12,9 +12,11 @@ from typing import Any, NamedTuple
 
 from lazulite.base.errors import FormatError
 from lazulite.ir import ops
+from lazulite.ir.bounds import linear
 from lazulite.ir.calls import Run
 from lazulite.ir.dtype import DType, Scalar, dtypes
 from lazulite.ir.ops import Op
+from lazulite.ir.size import of_form
 from lazulite.ir.spelling import LEVELS, PREFIX, REDUCTIONS
 from lazulite.ir.tokens import TokenReader
 from lazulite.ir.uop import UOp
@@ -259,7 +261,7 @@ class ExpressionParser(TokenReader):
         return self._apply(op, *self.same(*values))
 
     def _iota(self) -> UOp:
-        size = self.integer()
+        size = self.size()
         self.expect(")")
         self.expect(":")
         return UOp(ops.IOTA, self.dtype(), (), size)
@@ -342,7 +344,7 @@ class ExpressionParser(TokenReader):
         if name == "write":
             return self._write(value)
         if name in REDUCTIONS:
-            return UOp(ops.REDUCE, value.dtype, (value,), (REDUCTIONS[name], self._integers()))
+            return UOp(ops.REDUCE, value.dtype, (value,), (REDUCTIONS[name], self.sizes()))
         op = ops.OPS.get(name)
         if op not in ops.MOVEMENT or op is None:
             raise FormatError("parse", f"there is no method {name!r}")
@@ -351,14 +353,24 @@ class ExpressionParser(TokenReader):
     def _movement(self, name: str) -> Any:
         """The arguments of a movement and the bracket behind them."""
         separator = {"shrink": "..", "pad": "+"}.get(name)
-        return self._integers() if separator is None else self._pairs(separator)
+        return self.sizes() if separator is None else self._pairs(separator)
 
-    def _integers(self) -> tuple[int, ...]:
+    def size(self) -> int:
+        """A number, or in brackets an expression over scalars."""
+        if not self.accept("("):
+            return self.integer()
+        value = self.typed(self.expression(), dtypes.index)
+        self.expect(")")
+        size: int = of_form(linear(value))
+        return size
+
+    def sizes(self) -> tuple[int, ...]:
+        """Sizes, and the bracket behind them."""
         values: list[int] = []
         while not self.accept(")"):
             if values:
                 self.expect(",")
-            values.append(self.integer())
+            values.append(self.size())
         return tuple(values)
 
     def _pairs(self, separator: str) -> tuple[tuple[int, int], ...]:
@@ -366,9 +378,9 @@ class ExpressionParser(TokenReader):
         while not self.accept(")"):
             if pairs:
                 self.expect(",")
-            first = self.integer()
+            first = self.size()
             self.expect(separator)
-            pairs.append((first, self.integer()))
+            pairs.append((first, self.size()))
         return tuple(pairs)
 
     def _write(self, previous: UOp) -> UOp:

@@ -192,7 +192,7 @@ class _ProgramParser:
         return int(name[1:]) if re.fullmatch(letter + r"\d+", name) else place
 
     def _param(self, text: str) -> None:
-        name, dtype, shape, rest = _typed_name(text)
+        name, dtype, shape, rest = _typed_name(text, self.names)
         place = re.fullmatch(r"on\s+(['\"])(.*)\1", rest)
         if shape is None or (rest and not place):
             raise FormatError("parse", "expected: param NAME TYPE[SIZES] on 'DEVICE'")
@@ -275,10 +275,12 @@ _STATEMENTS: dict[str, Callable[[Any, str], None]] = {
 }
 
 
-def _typed_name(text: str) -> tuple[str, DType, tuple[int, ...] | None, str]:
-    """`NAME TYPE[SIZES] rest`, with None for the sizes where there are no brackets."""
-    match = re.fullmatch(r"([A-Za-z_]\w*)\s+(\w+)(\[[\d,\s]*\])?\s*(.*)", text)
+def _typed_name(
+    text: str, names: MutableMapping[str, UOp] | None = None
+) -> tuple[str, DType, tuple[int, ...] | None, str]:
+    """`NAME TYPE[SIZES] rest`, with None for the sizes where there are no brackets; they may speak of these names."""
+    match = re.fullmatch(r"([A-Za-z_]\w*)\s+(\w+)(?:\[([^\]]*)\])?\s*(.*)", text)
     if not match or match[2] not in dtype_names():
         raise FormatError("parse", "expected a name and a type")
-    shape = tuple(int(size) for size in re.findall(r"\d+", match[3])) if match[3] else None
+    shape = None if match[3] is None else ExpressionParser(tokenize(match[3] + ")"), names or {}, {}, None).sizes()
     return match[1], by_name(match[2]), shape, match[4]

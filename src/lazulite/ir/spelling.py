@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from lazulite.ir import ops
 from lazulite.ir.dtype import DType, dtypes
 from lazulite.ir.ops import Op
+from lazulite.ir.size import Size
 from lazulite.ir.uop import UOp
 
 DEFAULT_DEVICES = {"TENSOR": "CPU"}
@@ -50,7 +51,7 @@ def express(node: UOp, sources: Sequence[Expression]) -> Expression:
     if op is ops.CONST:
         return Expression(constant(node), UNARY if constant(node).startswith("-") else ATOM)
     if op is ops.IOTA:
-        return Expression(f"iota({node.arg}):{node.dtype.name}", UNARY)
+        return Expression(f"iota({size_text(node.arg)}):{node.dtype.name}", UNARY)
     if op in LEVELS and not (op is ops.SUB and node.dtype is dtypes.index):
         return _infix(node, _with_type(node, sources))
     if op in (ops.NEG, ops.NOT):
@@ -138,10 +139,21 @@ def _method(node: UOp, sources: Sequence[Expression]) -> str:
 def movement(name: str, arg: Any) -> str:
     """A movement as a method: `shrink(0..2, 1..3)`, `pad(1+1, 0+2)`, `permute(1, 0)`."""
     if name == "shrink":
-        return f"shrink({', '.join(f'{begin}..{end}' for begin, end in arg)})"
+        return f"shrink({', '.join(f'{size_text(begin)}..{size_text(end)}' for begin, end in arg)})"
     if name == "pad":
-        return f"pad({', '.join(f'{before}+{after}' for before, after in arg)})"
-    return f"{name}({', '.join(map(str, arg))})"
+        return f"pad({', '.join(f'{size_text(before)}+{size_text(after)}' for before, after in arg)})"
+    return f"{name}({', '.join(map(size_text, arg))})"
+
+
+def size_text(size: int) -> str:
+    """A size: a number, or in brackets an expression over scalars."""
+    return f"({_size_expression(size.node).text})" if isinstance(size, Size) else str(size)
+
+
+def _size_expression(node: UOp) -> Expression:
+    if node.op is ops.SCALAR:
+        return Expression(f"n{node.arg[0]}", ATOM)
+    return express(node, [_size_expression(source) for source in node.src])
 
 
 # --- constants and declarations ----------------------------------------------------------------
@@ -185,4 +197,4 @@ def declaration(node: UOp, language: str) -> tuple[str, str]:
         return f"s{number}", f"scratch s{number} {dtype}[{node.arg[1]}] align {node.arg[2]}"
     _, shape, device = node.arg
     place = "" if device == DEFAULT_DEVICES.get(language, "") else f" on {device!r}"
-    return f"p{number}", f"param p{number} {dtype}[{', '.join(map(str, shape))}]{place}"
+    return f"p{number}", f"param p{number} {dtype}[{', '.join(map(size_text, shape))}]{place}"

@@ -15,6 +15,7 @@ from lazulite.ir.blocks import Block, effects_of, has_open_loops, loops_of, nest
 from lazulite.ir.calls import KernelInfo
 from lazulite.ir.canonical import canonical
 from lazulite.ir.dtype import dtypes
+from lazulite.ir.size import sizes_exist, variables_in
 from lazulite.ir.spelling import ATOM, Expression, declaration, express, typed_constant
 from lazulite.ir.uop import UOp, toposort
 
@@ -89,8 +90,11 @@ class _Printer:
     # --- what stands before the first statement -------------------------------------------------
 
     def _declarations(self) -> None:
-        declared = [node for node in self.nodes if node.op in _DECLARED]
-        for node in sorted(declared, key=lambda n: (n.op is ops.SCRATCH, n.arg[0])):
+        variables = (
+            dict.fromkeys(leaf for node in self.nodes for leaf in variables_in(node.arg)) if sizes_exist() else {}
+        )
+        declared = dict.fromkeys(node for node in self.nodes if node.op in _DECLARED) | variables
+        for node in sorted(declared, key=lambda n: (n not in variables, n.op is ops.SCRATCH, n.arg[0])):
             name, text = declaration(node, self.language)
             self.texts[node] = Expression(name, ATOM)
             self._line(text, node)

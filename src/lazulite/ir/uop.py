@@ -231,7 +231,10 @@ class UOp:
     # --- arithmetic -----------------------------------------------------------------------------
 
     def _operand(self, other: UOp | Scalar) -> UOp:
-        return other if isinstance(other, UOp) else UOp.const(self.dtype, other)
+        if isinstance(other, UOp):
+            return other
+        varying: UOp | None = getattr(other, "node", None)  # a `Size`
+        return UOp.const(self.dtype, other) if varying is None else varying.cast(self.dtype)
 
     def __add__(self, other: UOp | Scalar) -> UOp:
         return UOp.apply(ops.ADD, self, self._operand(other))

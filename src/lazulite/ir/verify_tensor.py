@@ -13,6 +13,7 @@ from lazulite.ir import ops
 from lazulite.ir.calls import BODIES, bodies_below
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.ops import Op
+from lazulite.ir.size import Size
 from lazulite.ir.uop import UOp, toposort
 
 Faults = Iterator[tuple[UOp, str]]
@@ -152,7 +153,7 @@ def _call(node: UOp) -> Faults:
 
 def _leaf(node: UOp) -> Faults:
     shape = node.shape
-    if not isinstance(shape, tuple) or any(not isinstance(size, int) or size < 0 for size in shape):
+    if not isinstance(shape, tuple) or any(not isinstance(size, (int, Size)) or size < 0 for size in shape):
         yield node, f"{shape!r} is no shape"
 
 

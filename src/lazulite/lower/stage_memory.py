@@ -19,7 +19,7 @@ from lazulite.ir import ops
 from lazulite.ir.dtype import by_name, dtypes
 from lazulite.ir.uop import UOp, index, substitute, toposort
 from lazulite.kernel.gates import split_gate
-from lazulite.kernel.nest import count, extent
+from lazulite.kernel.nest import count, extent, is_fixed
 from lazulite.kernel.steps import Keep, MatrixUnit, Name, Stage, Step
 
 _ALIGNMENT = 64
@@ -200,14 +200,14 @@ def _copy_kinds(value: UOp, axes: Sequence[UOp]) -> dict[UOp, str]:
     inner = axes[axes.index(lane) + 1 :] if lane is not None else []
     if single:  # a gate for each element: little is gained, and much to be written
         inner = inner[-1:]
-    if inner and count(inner) <= _MOST_INTERLEAVED:
+    if inner and all(map(is_fixed, inner)) and count(inner) <= _MOST_INTERLEAVED:
         kinds |= dict.fromkeys(inner, "row")
     return kinds
 
 
 def _along_memory(load: UOp, axes: Sequence[UOp]) -> UOp | None:
     """The axis along which a load finds its next elements nearest, first among those that fill a vector."""
-    steps = {axis: coefficient(load.src[1], axis) for axis in axes if extent(axis) <= _MOST_LANES}
+    steps = {axis: coefficient(load.src[1], axis) for axis in axes if is_fixed(axis) and extent(axis) <= _MOST_LANES}
     near = [axis for axis, step in steps.items() if step in range(1, _MOST_STEP + 1)]
     return min(near, key=lambda axis: (extent(axis) < _MOST_ROWS, steps[axis]), default=None)
 

@@ -15,6 +15,7 @@ from lazulite.analysis.kinds import LEAVES, crosses
 from lazulite.base.errors import EffectError, StageError
 from lazulite.ir import ops
 from lazulite.ir.dtype import DType
+from lazulite.ir.size import max_shape
 from lazulite.ir.uop import UOp, toposort
 from lazulite.schedule.blocks import fuse_blocks
 from lazulite.schedule.calls import launch_kernel
@@ -193,8 +194,8 @@ def _plan(
 ) -> Plan:
     devices = devices_of(toposort(*fusion.writer))
     fresh = [
-        Fresh(o.dtype.name, o.shape, devices.get(o, "")) for o, t in zip(graph.outputs, graph.targets, strict=True)
-        if t is None
+        Fresh(o.dtype.name, max_shape(o.shape), devices.get(o, ""))
+        for o, t in zip(graph.outputs, graph.targets, strict=True) if t is None
     ]  # fmt: skip
     temporaries, numbers = _temporaries(kernels, len(graph.inputs) + len(fresh), devices, options)
     launches = [_launch(graph, kernel, numbers, devices, key_of) for kernel in kernels]

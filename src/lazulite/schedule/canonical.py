@@ -17,6 +17,7 @@ from typing import Any
 from lazulite.ir import ops
 from lazulite.ir.dtype import DType, Scalar, dtypes
 from lazulite.ir.ops import Op
+from lazulite.ir.size import rebound, sizes_exist
 from lazulite.ir.uop import UOp, substitute, toposort
 
 Key = tuple[Any, ...]
@@ -75,7 +76,19 @@ class CanonicalGraph:
 class _Walk:
     """The numbering that key and graph share; `nodes` are to be met in their order."""
 
-    __slots__ = ("constants", "fill_of", "fills", "held", "nodes", "scalars", "slots", "varies")
+    __slots__ = (
+        "constants",
+        "fill_of",
+        "fills",
+        "held",
+        "leaves",
+        "nodes",
+        "scalars",
+        "sized",
+        "slots",
+        "types",
+        "varies",
+    )
 
     def __init__(self, outputs: Sequence[UOp], fill_of: FillOf, known: Known) -> None:
         self.fill_of = fill_of
@@ -87,6 +100,12 @@ class _Walk:
         self.slots: dict[UOp, int] = {}
         self.fills: dict[UOp, Scalar] = {}
         self.scalars: list[Scalar] = []
+        self.types: list[DType] = []
+        """The type of each scalar."""
+        self.leaves: dict[UOp, UOp] = {}
+        """For each bound variable the numbered one."""
+        self.sized = sizes_exist()
+        """Whether arguments of nodes may hold sizes that vary."""
         self.varies: set[UOp] = set()
 
     def leaf(self, node: UOp, buffer: UOp) -> int | None:
@@ -102,9 +121,23 @@ class _Walk:
             self.varies.add(node)
         return slot
 
-    def scalar_slot(self, value: Scalar) -> int:
+    def scalar_slot(self, value: Scalar, dtype: DType) -> int:
         self.scalars.append(value)
+        self.types.append(dtype)
         return len(self.scalars) - 1
+
+    def variable(self, leaf: UOp) -> UOp:
+        """Meet a bound variable: a scalar argument with its bounds, whatever its name and value are."""
+        known = self.leaves.get(leaf)
+        if known is None:
+            _, low, high, value = leaf.arg
+            slot = self.scalar_slot(value, dtypes.int64)
+            known = self.leaves[leaf] = UOp(ops.SCALAR, dtypes.index, (), (slot, low, high))
+        return known
+
+    def own(self, arg: Any) -> Any:
+        """The argument of a node over numbered variables."""
+        return rebound(arg, self.variable) if self.sized else arg
 
     def inner(self, node: UOp) -> dict[int, int]:
         """Meet a node with operands: the scalar argument for each that lends only its value, by position."""
@@ -115,7 +148,7 @@ class _Walk:
         if self.constants:
             for position, source in enumerate(src):
                 if source.op is ops.CONST and lends_a_value(node, position, source, varies):
-                    lent[position] = self.scalar_slot(source.value)
+                    lent[position] = self.scalar_slot(source.value, source.dtype)
         return lent
 
     def targets(self, targets: Sequence[UOp | None]) -> None:
@@ -144,17 +177,19 @@ def fingerprint(outputs: Sequence[UOp], targets: Sequence[UOp | None], fill_of: 
             _, _, shape, device = buffer.arg
             slot = walk.leaf(node, buffer)
             alike = _fill_entry(buffer, walk) if slot is None else ("memory", slot, buffer.dtype.number)
-            entry = (*alike, shape, device)
+            entry = (*alike, walk.own(shape), device)
+        elif op is ops.SCALAR:
+            entry = (op.number, node.dtype.number, walk.variable(node).arg)
         else:
             operands = [codes[source] for source in node.src]
             for position in walk.inner(node):
                 operands[position] = ("scalar", node.src[position].dtype.number)
-            entry = (op.number, node.dtype.number, node.arg, *operands)
+            entry = (op.number, node.dtype.number, walk.own(node.arg), *operands)
         codes[node] = len(entries)
         entries.append(entry)
     walk.targets(targets)
     ends = tuple([codes[output] for output in outputs])
-    aims = tuple([None if t is None else (walk.slots[t], t.arg[2], t.arg[3]) for t in targets])
+    aims = tuple([None if t is None else (walk.slots[t], walk.own(t.arg[2]), t.arg[3]) for t in targets])
     return Fingerprint((tuple(entries), ends, aims), list(walk.slots), walk.scalars)
 
 
@@ -180,7 +215,7 @@ def _fill_entry(buffer: UOp, walk: _Walk) -> Key:
     dtype, value = buffer.dtype, walk.fills[buffer]
     if _is_kept(dtype, value):
         return _constant(UOp.const(dtype, value))
-    walk.scalar_slot(value)
+    walk.scalar_slot(value, dtype)
     return ("scalar", dtype.number)
 
 
@@ -194,39 +229,38 @@ def canonical_graph(
     """The graph that a fingerprint stands for."""
     walk = _Walk(outputs, fill_of, known)
     done: dict[UOp, UOp] = {}
-    types: list[DType] = []
     positions: dict[UOp, int] = {}
     for position, node in enumerate(walk.nodes):
         walk.constants |= node.op is ops.CONST
         buffer = node if node.op is ops.BUFFER else walk.held.get(node)
         if buffer is not None:
             slot = walk.leaf(node, buffer)
-            done[node] = _fill_node(buffer, walk, types) if slot is None else _param(buffer, slot)
+            done[node] = _fill_node(buffer, walk) if slot is None else _param(buffer, slot, walk)
+            continue
+        if node.op is ops.SCALAR:
+            done[node] = walk.variable(node)
             continue
         src = [done[source] for source in node.src]
         for operand, slot in walk.inner(node).items():
-            dtype = node.src[operand].dtype
-            types.append(dtype)
-            src[operand] = UOp(ops.SCALAR, dtype, (), (slot, None, None))
-        done[node] = UOp(node.op, node.dtype, tuple(src), node.arg)
+            src[operand] = UOp(ops.SCALAR, node.src[operand].dtype, (), (slot, None, None))
+        done[node] = UOp(node.op, node.dtype, tuple(src), walk.own(node.arg))
         positions.setdefault(done[node], position)
     walk.targets(targets)
-    aims = [None if t is None else _param(t, walk.slots[t]) for t in targets]
-    return CanonicalGraph([done[o] for o in outputs], aims, types, positions)
+    aims = [None if t is None else _param(t, walk.slots[t], walk) for t in targets]
+    return CanonicalGraph([done[o] for o in outputs], aims, walk.types, positions)
 
 
-def _fill_node(buffer: UOp, walk: _Walk, types: list[DType]) -> UOp:
+def _fill_node(buffer: UOp, walk: _Walk) -> UOp:
     dtype, value = buffer.dtype, walk.fills[buffer]
     if _is_kept(dtype, value):
         single = UOp.const(dtype, value)
     else:
-        single = UOp(ops.SCALAR, dtype, (), (walk.scalar_slot(value), None, None))
-        types.append(dtype)
-    return UOp(ops.EXPAND, dtype, (single,), buffer.arg[2]) if buffer.arg[2] else single
+        single = UOp(ops.SCALAR, dtype, (), (walk.scalar_slot(value, dtype), None, None))
+    return UOp(ops.EXPAND, dtype, (single,), walk.own(buffer.arg[2])) if buffer.arg[2] else single
 
 
-def _param(buffer: UOp, slot: int) -> UOp:
-    return UOp(ops.PARAM, buffer.dtype, (), (slot, buffer.arg[2], buffer.arg[3]))
+def _param(buffer: UOp, slot: int, walk: _Walk) -> UOp:
+    return UOp(ops.PARAM, buffer.dtype, (), (slot, walk.own(buffer.arg[2]), buffer.arg[3]))
 
 
 # --- constants ---------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from lazulite.analysis.kinds import CHEAP, FEW_ROWS, HERE, LEAVES, LONG, OPAQUE, Facts, gather_facts, is_elementwise
 from lazulite.base.errors import EffectError
 from lazulite.ir import ops
+from lazulite.ir.size import size_node
 from lazulite.ir.uop import UOp, toposort
 from lazulite.schedule.groups import Decision, Destination, Group, Place, element_count, open_group, sources_at
 
@@ -282,8 +283,13 @@ def _computed_once(group: Group, node: UOp, place: Place) -> bool:
         return True
     axes = [part for part in place.index if part.op is ops.RANGE]
     plain = len(set(axes)) == len(axes) and all(p.op is ops.RANGE or p.is_const(0) for p in place.index)
-    whole = all(p.vmax + 1 == size for p, size in zip(place.index, node.shape, strict=True))
+    whole = all(size == 1 or _runs_through(p, size) for p, size in zip(place.index, node.shape, strict=True))
     return plain and whole and group.times(place) == element_count(node.shape)
+
+
+def _runs_through(position: UOp, size: int) -> bool:
+    """Whether a range has as many turns as an axis has elements, whatever the size is."""
+    return position.op is ops.RANGE and position.src[0] is size_node(size)
 
 
 def _depends(state: _State, group: Group, other: Group) -> bool:

@@ -15,6 +15,7 @@ from lazulite.analysis.index_map import flat, through
 from lazulite.analysis.regions import Region
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
+from lazulite.ir.size import most, room, size_node
 from lazulite.ir.uop import UOp, index
 
 
@@ -76,7 +77,7 @@ class Group:
 
     def at_root(self, place: Place, shape: tuple[int, ...]) -> bool:
         """Whether all of a value of this shape is wanted, each element at the root's own."""
-        whole = place.gate is None and element_count(shape) == element_count(self.root.shape)
+        whole = place.gate is None and math.prod(shape) == math.prod(self.root.shape)
         return whole and flat(shape, place.index) is flat(self.root.shape, self.ranges)
 
 
@@ -87,8 +88,8 @@ def open_group(number: int, root: UOp) -> Group:
         if extent == 1:
             ranges.append(index(0))
             continue
-        loop = UOp(ops.RANGE, dtypes.index, (index(extent),), ((0, axis), "loop"))
-        total *= extent
+        loop = UOp(ops.RANGE, dtypes.index, (size_node(extent),), ((0, axis), "loop"))
+        total *= most(extent)
         trips[loop] = total
         ranges.append(loop)
     return Group(number, root, tuple(ranges), trips=trips)
@@ -123,13 +124,13 @@ def reduce_ranges(group: Group, node: UOp, place: Place, depth: int) -> tuple[UO
     if known is None:
         slot = len(group.reduce_ranges)
         known = tuple([
-            UOp(ops.RANGE, dtypes.index, (index(extent),), ((1, -depth, slot, position), "loop"))
+            UOp(ops.RANGE, dtypes.index, (size_node(extent),), ((1, -depth, slot, position), "loop"))
             for position, extent in enumerate(extents)
         ])  # fmt: skip
         group.reduce_ranges[key] = known
         total = group.times(place)
         for loop, extent in zip(known, extents, strict=True):
-            total *= extent
+            total *= most(extent)
             group.trips[loop] = total
     return known
 
@@ -144,5 +145,5 @@ def _below_reduce(group: Group, node: UOp, place: Place, depth: int) -> Place:
 
 
 def element_count(shape: Sequence[int]) -> int:
-    """How many elements a shape has."""
-    return math.prod(shape)
+    """How many elements a shape has; the most, where sizes vary."""
+    return room(shape)

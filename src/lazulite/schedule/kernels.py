@@ -16,7 +16,8 @@ from lazulite.analysis.regions import place_in_region
 from lazulite.ir import ops
 from lazulite.ir.bounds import Linear, linear
 from lazulite.ir.dtype import DType, dtypes
-from lazulite.ir.uop import UOp
+from lazulite.ir.size import size_form
+from lazulite.ir.uop import UOp, substitute, toposort
 from lazulite.schedule.fuse import Fusion, is_reinterpretation
 from lazulite.schedule.groups import Decision, Destination, Group, Place, element_count, reduce_ranges, sources_at
 from lazulite.simplify.boolean import conjuncts
@@ -80,7 +81,7 @@ def build_kernel(fusion: Fusion, group: Group, shape_of: Callable[[int], tuple[i
             memory = memory_of(fusion, node) if destination is None else destination.number
             stores.append(builder.store(node, place, value, destination, memory, shape_of))
             writes.append((memory, 0 if destination is None else destination.sequence))
-    sink = UOp(ops.SINK, dtypes.void, tuple(stores))
+    sink = builder.with_variables(UOp(ops.SINK, dtypes.void, tuple(stores)))
     return Kernel(group, sink, tuple(builder.arguments), frozenset(builder.loaded), tuple(writes))
 
 
@@ -119,6 +120,11 @@ class _Builder:
             self.arguments.append(Argument(None, number))
         return UOp(ops.SCALAR, node.dtype, (), (slot, low, high))
 
+    def with_variables(self, sink: UOp) -> UOp:
+        """The kernel with the variables of its sizes and positions as scalar arguments."""
+        found = [n for n in toposort(sink) if n.op is ops.SCALAR and n.dtype is dtypes.index]
+        return substitute([sink], {node: self.scalar(node) for node in found})[0] if found else sink
+
     def read(self, node: UOp, place: Place) -> UOp:
         """The value of a source at a place: computed here, a constant, or loaded."""
         known = self.values.get((node, place))
@@ -127,7 +133,7 @@ class _Builder:
         if node.op is ops.CONST:
             return node
         if node.op is ops.SCALAR:
-            return self.scalar(node)
+            return node if node.dtype is dtypes.index else self.scalar(node)
         if node.op is ops.IOTA:
             return normal(ops.CAST, node.dtype, (place.index[0],))
         memory = memory_of(self.fusion, node)
@@ -156,7 +162,7 @@ class _Builder:
         for size, position in zip(x.shape, positions, strict=False):
             at = normal(ops.CAST, dtypes.index, (position,))
             gate = both(gate, below_zero(linear(at).scaled(-1) + Linear(-1)))
-            gate = both(gate, below_zero(linear(at) + Linear(-size)))
+            gate = both(gate, below_zero(linear(at) + size_form(size).scaled(-1)))
             index.append(at)
         rest = place.index[len(node.src[1].shape) :]
         base, where, gate = origin(x, (*index, *rest), gate)

@@ -16,6 +16,7 @@ from lazulite.analysis.kinds import FEW_ROWS, HERE, LEAVES, LONG, crosses
 from lazulite.analysis.regions import Region, apply_region, invert, may_share
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
+from lazulite.ir.size import Size, varies
 from lazulite.ir.uop import UOp, toposort
 from lazulite.schedule.groups import element_count
 from lazulite.simplify.normal import normal
@@ -136,7 +137,7 @@ def _reduced(node: UOp, source: UOp) -> UOp:
     if 0 in source.shape:
         return spread(UOp.const(node.dtype, op.identity(node.dtype)), node.shape)
     value = uniform(source)
-    if value is not None and value.op is ops.CONST:
+    if value is not None and value.op is ops.CONST and not varies(source.shape):
         count = element_count(source.shape) // element_count(node.shape)
         folded = _folded_reduction(op, value, count)
         if folded is not None:
@@ -154,6 +155,8 @@ def _parts(node: UOp, source: UOp, axes: tuple[int, ...]) -> int | None:
     if not few or element_count(source.shape) < LONG or (node.dtype.is_float and node.dtype.bits < 32):
         return None
     extent = source.shape[axes[0]]
+    if isinstance(extent, Size):
+        return None
     return next((parts for parts in (64, 48, 32, 16) if extent > parts and extent % parts == 0), None)
 
 

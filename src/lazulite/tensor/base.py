@@ -16,6 +16,7 @@ from lazulite.ir import dtype as types
 from lazulite.ir import ops
 from lazulite.ir.dtype import DType, Scalar, dtypes
 from lazulite.ir.ops import Op
+from lazulite.ir.size import Size, least, most
 from lazulite.ir.uop import UOp
 
 Shape = tuple[int, ...]
@@ -104,7 +105,7 @@ class Base:
 
 def plain_scalar(value: Any) -> Scalar | None:
     """The Python number that a scalar operand is; None for everything else."""
-    if isinstance(value, (bool, int, float)):
+    if isinstance(value, (bool, int, float, Size)):
         return value
     if getattr(value, "shape", None) == () and hasattr(value, "item") and not isinstance(value, Base):
         return value.item()  # type: ignore[no-any-return]
@@ -115,7 +116,7 @@ def weak_dtype(value: Scalar, beside: DType | None = None) -> DType:
     """The type of a Python scalar beside a tensor: the tensor's, unless its kind cannot hold the value."""
     if isinstance(value, bool):
         return beside or dtypes.bool
-    if isinstance(value, int):
+    if isinstance(value, (int, Size)):
         if beside is not None and beside is not dtypes.bool:
             return beside
         default = dtypes.default_int
@@ -124,7 +125,11 @@ def weak_dtype(value: Scalar, beside: DType | None = None) -> DType:
 
 
 def constant(dtype: DType, value: Scalar) -> UOp:
-    """A constant; OverflowError where an integer does not fit."""
+    """A constant (of a size that varies, its value); OverflowError where an integer does not fit."""
+    if isinstance(value, Size):
+        for end in (least(value), most(value)):
+            fitted(dtype, end)
+        return value.node.cast(dtype)
     return UOp.const(dtype, fitted(dtype, value))
 
 
@@ -223,9 +228,14 @@ def sizes_argument(function: str, first: Any, rest: tuple[Any, ...] = ()) -> tup
     """The sizes of a shape given as one sequence or as several arguments."""
     given = (first, *rest) if rest or not isinstance(first, Sequence) else tuple(first)
     try:
-        return tuple([None if size is None else operator.index(size) for size in given])
+        return tuple([size if size is None or isinstance(size, Size) else operator.index(size) for size in given])
     except TypeError:
         raise ShapeError(function, f"a shape consists of integers, got {given}") from None
+
+
+def is_inside(begin: int, end: int, size: int) -> bool:
+    """Whether a box lies within an axis, whatever the sizes that vary are."""
+    return min(least(begin), least(end - begin), least(size - end)) >= 0
 
 
 def one_axis(function: str, axis: SupportsIndex, rank: int) -> int:

@@ -8,11 +8,13 @@ until something reads them from memory.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any, Self
 
 from lazulite.base.errors import ArgumentError, DTypeError, ShapeError
 from lazulite.ir import ops
 from lazulite.ir.dtype import DType, Scalar, dtypes
+from lazulite.ir.size import Size, least, most, varies
 from lazulite.ir.uop import UOp
 from lazulite.tensor.base import (
     Base,
@@ -123,12 +125,12 @@ class CreateMethods(Base):
         [2, 5, 8]
         """
         if stop is None:
-            start, stop = type(start)(0), start
+            start, stop = type(start)(0) if isinstance(start, float) else 0, start
         numbers = [_number_of("arange", number) for number in (start, stop, step)]
         begin, end, by = numbers
         if by == 0:
             raise ArgumentError("arange", "the step is zero")
-        size = max(math.ceil((end - begin) / by), 0) if not _all_int(numbers) else len(range(*map(int, numbers)))
+        size = _steps_between(begin, end, by)
         given = as_dtype("arange", dtype) if dtype is not None else _range_dtype(numbers, size)
         return cls._from_uop(_progression(begin, by, size, given), device)
 
@@ -180,15 +182,29 @@ def _number_of(function: str, value: Any) -> Scalar:
     return number
 
 
-def _all_int(numbers: list[Scalar]) -> bool:
-    return all(isinstance(number, int) for number in numbers)
+def _all_int(numbers: Iterable[Scalar]) -> bool:
+    return all(isinstance(number, (int, Size)) for number in numbers)
 
 
-def _range_dtype(numbers: list[Scalar], size: int) -> DType:
+def _steps_between(begin: Any, end: Any, by: Any) -> int:
+    """How many numbers there are from `begin` to below `end`."""
+    if not varies((begin, end, by)):
+        whole = _all_int((begin, end, by))
+        return len(range(begin, end, by)) if whole else max(math.ceil((end - begin) / by), 0)
+    if not _all_int((begin, end)) or not isinstance(by, int):
+        raise ShapeError("arange", "ends that vary go with integers, and with a step that does not vary")
+    size: int = (end - begin + by - (1 if by > 0 else -1)) // by
+    if least(size) < 0:
+        raise ShapeError("arange", f"from {begin} to {end} by {by} there may be a negative number of steps")
+    return size
+
+
+def _range_dtype(numbers: list[Any], size: int) -> DType:
     if not _all_int(numbers):
         return dtypes.default_float
-    last = numbers[0] + max(size - 1, 0) * numbers[2]
-    return dtypes.promote(*[weak_dtype(int(number)) for number in (numbers[0], last, numbers[2])])
+    last = numbers[0] + max(most(size) - 1, 0) * numbers[2]
+    reached = [end for number in (numbers[0], last, numbers[2]) for end in (least(number), most(number))]
+    return dtypes.promote(*[weak_dtype(end) for end in reached])
 
 
 # --- as nodes ----------------------------------------------------------------------------------
@@ -196,18 +212,19 @@ def _range_dtype(numbers: list[Scalar], size: int) -> DType:
 
 def counter(size: int, dtype: DType) -> UOp:
     """0, 1, .. as a type that holds it."""
-    own = dtype if dtype.is_int and dtype.bits >= 32 else dtypes.int32 if size <= dtypes.int32.max else dtypes.int64
+    short = dtypes.int32 if most(size) <= dtypes.int32.max else dtypes.int64
+    own = dtype if dtype.is_int and dtype.bits >= 32 else short
     return UOp(ops.IOTA, own, (), size)
 
 
 def _progression(begin: Scalar, by: Scalar, size: int, dtype: DType) -> UOp:
     """begin + i * by; computed as integers where both are, in float64 before it is rounded where not."""
     places = counter(size, dtype)
-    if isinstance(begin, int) and isinstance(by, int):
-        if size:
+    if _all_int((begin, by)):
+        if size != 0:
             constant(dtype, begin), constant(dtype, begin + (size - 1) * by)  # both ends fit
         kind = places.dtype if dtype.is_int else dtypes.int64
-        return (places.cast(kind) * UOp.const(kind, by) + UOp.const(kind, begin)).cast(dtype)
+        return (places.cast(kind) * constant(kind, by) + constant(kind, begin)).cast(dtype)
     return (places.cast(dtypes.float64) * float(by) + float(begin)).cast(dtype)
 
 

@@ -20,6 +20,7 @@ from lazulite.engine.storage import Storage, storage_of
 from lazulite.engine.tracing import refuse_reading
 from lazulite.ir import ops
 from lazulite.ir.dtype import STORED, DType, Scalar, dtypes
+from lazulite.ir.size import Size, most, room, varies
 from lazulite.ir.uop import UOp
 from lazulite.runtime.buffer import Buffer
 from lazulite.runtime.registry import Device
@@ -63,7 +64,7 @@ class HostMethods(Base):
 
         if self.dtype is dtypes.bfloat16:
             return self._derived(self.uop.cast(dtypes.float32)).numpy()
-        return numpy.frombuffer(self._bytes("numpy"), dtype=self.dtype.name).reshape(self.shape)
+        return numpy.frombuffer(self._bytes("numpy"), dtype=self.dtype.name).reshape(_current(self.shape))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         result = self.numpy()
@@ -75,7 +76,7 @@ class HostMethods(Base):
         >>> Tensor([[1, 2], [3, 4]]).tolist(), Tensor(2.5).tolist()
         ([[1, 2], [3, 4]], 2.5)
         """
-        return _nested(_elements(self._bytes("tolist"), self.dtype), self.shape)
+        return _nested(_elements(self._bytes("tolist"), self.dtype), _current(self.shape))
 
     def item(self) -> Scalar:
         """The only element as a Python number; ShapeError where there are more or none.
@@ -86,7 +87,7 @@ class HostMethods(Base):
         return self._only("item", "select an element, or use tolist()")
 
     def _only(self, function: str, hint: str) -> Scalar:
-        if _count(self.shape) != 1:
+        if _count(_current(self.shape)) != 1:
             raise ShapeError(
                 function, f"a tensor of one element is needed, got {self.shape}", about={"tensor": self}, hint=hint
             )
@@ -110,7 +111,7 @@ class HostMethods(Base):
         facts = f"shape={self.shape}, dtype={self.dtype.name}, device={self.device!r}"
         if not Device[self.device].maps:
             return f"Tensor({facts})"
-        if _count(self.shape) > _SHOWN:
+        if _count(_current(self.shape)) > _SHOWN:
             import numpy
 
             values = numpy.array2string(self.numpy(), separator=", ", prefix="Tensor(", threshold=_SHOWN)
@@ -120,7 +121,8 @@ class HostMethods(Base):
 
     def __reduce__(self) -> tuple[Any, ...]:
         wanted = self._handle.requires_grad
-        return _unpickled, (type(self), self._bytes("pickle"), self.shape, self.dtype.name, self.device, wanted)
+        shape = _current(self.shape)
+        return _unpickled, (type(self), self._bytes("pickle"), shape, self.dtype.name, self.device, wanted)
 
     def _bytes(self, function: str) -> bytearray:
         """The realized elements, on behalf of a public function."""
@@ -129,14 +131,30 @@ class HostMethods(Base):
         realize([handle])
         if handle.value.op is not ops.BUFFER:
             constant = _constant_below(handle.value)
-            return _repeated(constant.dtype, constant.value, _count(self.shape))
+            return _repeated(constant.dtype, constant.value, _count(_current(self.shape)))
         storage = storage_of(handle.value)
         storage.require_contents(function)
         if storage.buffer is None:
-            return _repeated(storage.dtype, storage.fill or 0, _count(self.shape))
+            return _repeated(storage.dtype, storage.fill or 0, _count(_current(self.shape)))
         data = bytearray(storage.nbytes)
         storage.buffer.copy_out(memoryview(data))
-        return data
+        return _first(data, storage.dtype.itemsize, storage.shape) if varies(storage.shape) else data
+
+
+def _current(shape: Shape) -> Shape:
+    """The shape with the sizes that vary as they are now."""
+    return tuple(map(int, shape)) if varies(shape) else shape
+
+
+def _first(data: bytearray, itemsize: int, shape: Shape) -> bytearray:
+    """The elements that there are now, out of memory for the most elements along each axis."""
+    for axis, size in enumerate(shape):
+        if isinstance(size, Size):
+            inner = room(shape[axis + 1 :]) * itemsize
+            step, taken = most(size) * inner, int(size) * inner
+            data = bytearray().join([data[at : at + taken] for at in range(0, len(data), step)])
+            shape = (*shape[:axis], int(size), *shape[axis + 1 :])
+    return data
 
 
 def _constant_below(node: UOp) -> UOp:

@@ -17,9 +17,10 @@ from lazulite.engine.handles import Handle
 from lazulite.engine.views import was_written
 from lazulite.ir import ops
 from lazulite.ir.ops import Op
+from lazulite.ir.size import Size, least, most, varies
 from lazulite.ir.uop import UOp
 from lazulite.tensor.arrange import ArrangeMethods
-from lazulite.tensor.base import Base, constant, expanded, plain_scalar
+from lazulite.tensor.base import Base, constant, expanded, is_inside, plain_scalar
 from lazulite.tensor.picking import is_picking, mask_write, plan
 
 
@@ -151,6 +152,12 @@ def _has_arrays(index: Any) -> bool:
 def _box(tensor: Base, part: Any, axis: int) -> tuple[int, int, int]:
     """The begin, end and step of one axis; an integer is a box of size 1."""
     size = tensor.shape[axis]
+    if isinstance(part, Size) or (isinstance(size, Size) and hasattr(part, "__index__")):
+        place = part if isinstance(part, Size) else operator.index(part)
+        place = size + place if most(place) < 0 else place
+        return *_varying_box(tensor, slice(place, place + 1), axis), 1
+    if isinstance(part, slice) and varies((size, part.start, part.stop, part.step)):
+        return *_varying_box(tensor, part, axis), -1 if part.step == -1 else 1
     if isinstance(part, slice):
         try:
             places = range(size)[part]
@@ -171,6 +178,30 @@ def _box(tensor: Base, part: Any, axis: int) -> tuple[int, int, int]:
             "getitem", f"index {place} is outside axis {axis} of size {size}", about={"tensor": tensor}
         )
     return place % size, place % size + 1, 1
+
+
+def _varying_box(tensor: Base, part: slice, axis: int) -> tuple[int, int]:
+    """The begin and the end of a slice with ends that vary: for every value it lies inside of the axis."""
+    size, whole = tensor.shape[axis], part.start is None and part.stop is None
+    if part.step not in (None, 1) and not (part.step == -1 and whole):
+        raise ShapeError("getitem", f"a slice with ends that vary has no step, got {part}", about={"tensor": tensor})
+    begin, end = (
+        given if isinstance(given, Size) else operator.index(given) for given in
+        (0 if part.start is None else part.start, size if part.stop is None else part.stop)
+    )  # fmt: skip
+    begin, end = (size + place if most(place) < 0 else place for place in (begin, end))
+    if not is_inside(begin, end, size):
+        raise IndexRangeError(
+            "getitem", f"the slice from {begin} to {end} may leave axis {axis} of size {size}",
+            about={"tensor": tensor},
+            rule="It has to lie inside for every value of its variables: "
+            f"begin is in {_range_text(begin)}, end in {_range_text(end)}, the size in {_range_text(size)}.",
+        )  # fmt: skip
+    return begin, end
+
+
+def _range_text(size: int) -> str:
+    return f"[{least(size)}, {most(size)}]"
 
 
 def _indexed_shape(parts: list[Any], sizes: tuple[int, ...]) -> tuple[int, ...]:

@@ -14,8 +14,10 @@ from typing import Any, Self
 from lazulite.base.errors import ArgumentError, AxisError, ShapeError
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
+from lazulite.ir.infer import fills
+from lazulite.ir.size import Size, least, max_shape, most, room
 from lazulite.ir.uop import UOp
-from lazulite.tensor.base import Base, Shape, constant, expanded, one_axis, sizes_argument, weak_dtype
+from lazulite.tensor.base import Base, Shape, constant, expanded, is_inside, one_axis, sizes_argument, weak_dtype
 
 
 class MovementMethods(Base):
@@ -41,6 +43,24 @@ class MovementMethods(Base):
         6
         """
         return math.prod(self.shape)
+
+    @property
+    def max_shape(self) -> Shape:
+        """The shape with the largest value of each size that varies.
+
+        >>> from lazulite import Variable
+        >>> Tensor.ones(2, 9)[:, : Variable("n", 1, 8).bind(3)].max_shape
+        (2, 8)
+        """
+        return max_shape(self.shape)
+
+    def max_numel(self) -> int:
+        """The number of elements of `max_shape`.
+
+        >>> Tensor.ones(2, 3).max_numel()
+        6
+        """
+        return room(self.shape)
 
     def element_size(self) -> int:
         """The bytes of one element.
@@ -90,12 +110,13 @@ class MovementMethods(Base):
         known = math.prod([size for size in sizes if size != -1])
         if sizes.count(-1) == 1 and known > 0 and self.numel() % known == 0:
             sizes[sizes.index(-1)] = self.numel() // known
-        if min(sizes, default=0) < 0 or math.prod(sizes) != self.numel():
+        if min(map(least, sizes), default=0) < 0 or not fills(tuple(sizes), self.shape):
             raise ShapeError(
                 function,
                 f"{self.numel()} elements of {self.shape} do not fill {given}",
                 about={"tensor": self},
-                rule="At most one size is -1, and then the others must divide the number of elements.",
+                rule="At most one size is -1, and then the others must divide the number of elements.  A size that "
+                "varies comes first among the axes that are reshaped together.",
             )
         return tuple(sizes)
 
@@ -109,7 +130,7 @@ class MovementMethods(Base):
         old = (1,) * (len(given) - len(self.shape)) + self.shape
         new = tuple([size if wish in (-1, None) else wish for size, wish in zip(old, given, strict=False)])
         fits = len(old) == len(given) and all(size in (1, wish) for size, wish in zip(old, new, strict=True))
-        if not fits or min(new, default=0) < 0:
+        if not fits or min(map(least, new), default=0) < 0:
             raise ShapeError(
                 "expand",
                 f"{self.shape} does not expand to {given}",
@@ -139,11 +160,11 @@ class MovementMethods(Base):
         self._one_for_each_axis("shrink", arg)
         box = tuple(
             [
-                (0, size) if part is None else (int(part[0]), int(part[1]))
+                (0, size) if part is None else (_whole(part[0]), _whole(part[1]))
                 for part, size in zip(arg, self.shape, strict=True)
             ]
         )
-        if not all(0 <= begin <= end <= size for (begin, end), size in zip(box, self.shape, strict=True)):
+        if not all(is_inside(*part, size) for part, size in zip(box, self.shape, strict=True)):
             raise ShapeError("shrink", f"{tuple(arg)} is no box inside {self.shape}", about={"tensor": self})
         return self._moved(ops.SHRINK, box)
 
@@ -159,10 +180,16 @@ class MovementMethods(Base):
         if mode != "constant":
             raise ArgumentError("pad", f"mode is 'constant', not {mode!r}")
         pairs = self._padding_pairs(padding)
-        box = [(max(-pair[0], 0), size - max(-pair[1], 0)) for pair, size in zip(pairs, self.shape, strict=True)]
-        inner = self.shrink(box) if any(min(pair) < 0 for pair in pairs) else self
-        around = tuple([(max(before, 0), max(after, 0)) for before, after in pairs])
-        return inner if not any(map(sum, around)) else inner._derived(inner._padded(around, value))
+        grown = [(_grown(before), _grown(after)) for before, after in pairs]
+        cut = [(more - width, less - after) for (more, less), (width, after) in zip(grown, pairs, strict=True)]
+        inner = (
+            self
+            if all(width == 0 for pair in cut for width in pair)
+            else self.shrink([(before, size - after) for (before, after), size in zip(cut, self.shape, strict=True)])
+        )
+        around = tuple(grown)
+        nothing = all(width == 0 for pair in around for width in pair)
+        return inner if nothing else inner._derived(inner._padded(around, value))
 
     def _padded(self, around: tuple[tuple[int, int], ...], value: Any) -> UOp:
         if value == 0:
@@ -180,7 +207,7 @@ class MovementMethods(Base):
             pairs = list(zip(padding[::2], padding[1::2], strict=True))[::-1]
             padding = [(0, 0)] * (len(self.shape) - len(pairs)) + pairs
         self._one_for_each_axis("pad", padding)
-        return [(0, 0) if pair is None else (int(pair[0]), int(pair[1])) for pair in padding]
+        return [(0, 0) if pair is None else (_whole(pair[0]), _whole(pair[1])) for pair in padding]
 
     def _one_for_each_axis(self, function: str, given: Sequence[Any]) -> None:
         if len(given) != len(self.shape):
@@ -280,6 +307,18 @@ class MovementMethods(Base):
         given = sizes_argument("pad_to", shape, args)
         self._one_for_each_axis("pad_to", given)
         grown = [0 if wish is None else wish - size for wish, size in zip(given, self.shape, strict=True)]
-        if min(grown, default=0) < 0:
+        if min(map(least, grown), default=0) < 0:
             raise ShapeError("pad_to", f"{self.shape} is larger than {given}", about={"tensor": self})
         return self.pad([(0, after) for after in grown], value=value)
+
+
+def _whole(size: Any) -> int:
+    """An integer of an argument; a size that varies stays one."""
+    return size if isinstance(size, Size) else int(size)
+
+
+def _grown(width: int) -> int:
+    """How much a padding adds: nothing where it cuts."""
+    if least(width) < 0 < most(width):
+        raise ShapeError("pad", f"{width} may cut as well as add, as it is in [{least(width)}, {most(width)}]")
+    return width if least(width) >= 0 else 0

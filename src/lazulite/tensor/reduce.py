@@ -14,8 +14,20 @@ from lazulite.base.errors import ShapeError
 from lazulite.ir import ops
 from lazulite.ir.dtype import DType, dtypes
 from lazulite.ir.ops import Op
+from lazulite.ir.size import Size
 from lazulite.ir.uop import UOp
-from lazulite.tensor.base import Axes, Base, DTypeLike, as_dtype, detached, expanded, float_dtype, some_axes, wide_dtype
+from lazulite.tensor.base import (
+    Axes,
+    Base,
+    DTypeLike,
+    as_dtype,
+    constant,
+    detached,
+    expanded,
+    float_dtype,
+    some_axes,
+    wide_dtype,
+)
 
 Moments = tuple[UOp, UOp, UOp]
 
@@ -281,13 +293,18 @@ def _count(node: UOp, axes: tuple[int, ...]) -> int:
     return math.prod(node.shape[axis] for axis in axes)
 
 
+def as_float(count: int, dtype: DType) -> UOp:
+    """A number of elements as a constant, or as what varies."""
+    return constant(dtype, count if isinstance(count, Size) else float(count))
+
+
 def _mean(node: UOp, axes: tuple[int, ...]) -> UOp:
     """The mean in the wide type; integers are summed exactly in 64 bits."""
     wide = wide_dtype(node.dtype)
     if not node.dtype.is_float:
         node = node.cast(dtypes.uint64 if node.dtype is dtypes.uint64 else dtypes.int64)
-        return reduced(ops.ADD, node, axes).cast(wide) / float(_count(node, axes))
-    return reduced(ops.ADD, node.cast(wide), axes) / float(_count(node, axes))
+        return reduced(ops.ADD, node, axes).cast(wide) / as_float(_count(node, axes), wide)
+    return reduced(ops.ADD, node.cast(wide), axes) / as_float(_count(node, axes), wide)
 
 
 def moments(node: UOp, axes: tuple[int, ...], correction: int) -> Moments:
@@ -297,7 +314,7 @@ def moments(node: UOp, axes: tuple[int, ...], correction: int) -> Moments:
     a large common offset costs no digits, and a constant group has exactly no deviation.
     """
     x = node.cast(wide_dtype(node.dtype))
-    if not _count(x, axes):
+    if _count(x, axes) == 0:
         nothing = reduced(ops.ADD, x, axes) / 0
         return x, nothing, nothing
     box = tuple([(0, 1 if axis in axes else size) for axis, size in enumerate(x.shape)])
@@ -305,7 +322,7 @@ def moments(node: UOp, axes: tuple[int, ...], correction: int) -> Moments:
     lowered = x - expanded(first, x.shape)
     shift = _mean(lowered, axes)
     deviation = lowered - expanded(shift, x.shape)
-    freedom = float(max(_count(x, axes) - correction, 0))
+    freedom = as_float(max(_count(x, axes) - correction, 0), x.dtype)
     return deviation, first + shift, reduced(ops.ADD, deviation * deviation, axes) / freedom
 
 

@@ -14,6 +14,7 @@ from typing import Self
 from lazulite.ir import ops
 from lazulite.ir.dtype import DType, dtypes
 from lazulite.ir.ops import Op
+from lazulite.ir.size import most
 from lazulite.ir.uop import UOp
 from lazulite.tensor.base import counted, detached, expanded, float_dtype, one_axis, wide_dtype
 from lazulite.tensor.reduce import ReduceMethods, reduced, sum_dtype
@@ -113,8 +114,8 @@ def _log_scan(x: UOp) -> UOp:
 def _blocked(x: UOp, within: Callable[[UOp], UOp], combine: Callable[[UOp, UOp], UOp], nothing: UOp) -> UOp:
     """A scan from its way within a block and the way in which what stands before a block enters it."""
     size = x.shape[-1]
-    if size <= _BLOCK:
-        return within(x) if size > 1 else x
+    if most(size) <= _BLOCK:
+        return within(x) if size not in (0, 1) else x
     count = -(-size // _BLOCK)
     lead = x.shape[:-1]
     filled = _last(ops.PAD, x, (0, count * _BLOCK - size))

@@ -1,0 +1,331 @@
+"""Sizes that vary: `Variable`, a named integer with bounds, and `Size`, a size or position computed from bound ones.
+
+A bound variable is a leaf, an INDEX `SCALAR` with the argument (name, low, high, value); the scheduler numbers
+leaves, and its leaves are (slot, low, high).  A `Size` is a linear form over leaves.  Two sizes are equal if they
+are for every value of their variables; memory for a size holds its maximum (`most`), so strides are constants.
+
+Invariant: arithmetic keeps the form.  Whoever takes a bare number out of a size (`int`, `range`, a comparison that
+the bounds leave open) gets the current value, and `OBSERVERS` are told, since what follows from it holds for this
+value alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from lazulite.base.errors import ShapeError
+from lazulite.ir import ops
+from lazulite.ir.bounds import Linear, linear
+from lazulite.ir.dtype import dtypes
+from lazulite.ir.size_terms import exact_quotient, product, text_of, value_of
+from lazulite.ir.uop import UOp, index, toposort
+
+OBSERVERS: list[Callable[[Size], object]] = []
+"""Called with every size whose current value is looked at."""
+_bound: list[str] = []
+"""The name of the first variable that was bound, so that programs without any pay for none."""
+
+if TYPE_CHECKING:
+    _Number = int  # shapes are tuples of either, and a size can do what a number can
+else:
+    _Number = object  # not a number, as C code reads those without asking
+
+
+class Size(_Number):
+    """A size or position that follows from bound variables.
+
+    >>> n = Variable("n", 1, 10).bind(3)
+    >>> n * 2 + 1 - n, n - n, n < 11, int(n + 1), most(n + 1)
+    (n + 1 = 4, 0, True, 4, 11)
+    """
+
+    __slots__ = ("form", "is_bound", "key", "value")
+    form: Linear
+    value: int
+    """The current value; of a size over numbered leaves, the maximum."""
+    key: tuple[int, frozenset[tuple[UOp, int]]]
+    """Equal for equal sizes."""
+    is_bound: bool
+    """Whether the leaves are variables with values."""
+
+    def __new__(cls, form: Linear) -> Size:
+        self = object.__new__(cls)
+        self.form, self.key = form, (form.constant, frozenset(form.terms.items()))
+        values = {term: value_of(term) for term in form.terms}
+        known = [value * form.terms[term] for term, value in values.items() if value is not None]
+        self.is_bound = len(known) == len(values)
+        self.value = form.constant + sum(known) if self.is_bound else form.bounds[1]
+        return self
+
+    @property
+    def node(self) -> UOp:
+        """The INDEX expression."""
+        total: UOp | None = None
+        for term, factor in sorted(self.form.terms.items(), key=lambda item: text_of(item[0])):
+            part = term if factor == 1 else term * factor
+            total = part if total is None else total + part
+        assert total is not None
+        return total + self.form.constant if self.form.constant else total
+
+    def __repr__(self) -> str:
+        parts = []
+        for term, factor in self.form.terms.items():
+            name = text_of(term)
+            parts.append(name if factor == 1 else f"{factor} * {name}")
+        if self.form.constant:
+            parts.append(str(self.form.constant))
+        return f"{' + '.join(parts)} = {self.value}".replace("+ -", "- ")
+
+    def __format__(self, spec: str) -> str:
+        return format(repr(self), spec)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Size, (self.form,)
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    # --- a bare number ------------------------------------------------------------------------------
+
+    def _observed(self) -> int:
+        if self.is_bound:
+            for observe in OBSERVERS:
+                observe(self)
+        return self.value
+
+    def __index__(self) -> int:
+        return self._observed()
+
+    def __int__(self) -> int:
+        return self._observed()
+
+    def __float__(self) -> float:
+        return float(self._observed())
+
+    def __bool__(self) -> bool:
+        low, high = self.form.bounds
+        return True if low > 0 or high < 0 else self._observed() != 0
+
+    def __truediv__(self, other: Any) -> Any:
+        return self._observed() / other
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return other / self._observed()
+
+    def __pow__(self, other: Any, modulus: Any = None) -> Any:
+        return pow(self._observed(), other, modulus)
+
+    # --- comparison ---------------------------------------------------------------------------------
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Size) and self.key == other.key
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __lt__(self, other: Any) -> bool:
+        low, high = (size_form(self) + size_form(other).scaled(-1)).bounds
+        return high < 0 if high < 0 or low >= 0 else bool(self._observed() < _current(other))
+
+    def __le__(self, other: Any) -> bool:
+        low, high = (size_form(self) + size_form(other).scaled(-1)).bounds
+        return high <= 0 if high <= 0 or low > 0 else bool(self._observed() <= _current(other))
+
+    def __gt__(self, other: Any) -> bool:
+        return not self <= other
+
+    def __ge__(self, other: Any) -> bool:
+        return not self < other
+
+    # --- arithmetic ---------------------------------------------------------------------------------
+
+    def __add__(self, other: Any) -> Any:
+        return of_form(self.form + size_form(other)) if _is_size(other) else NotImplemented
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Any:
+        return of_form(self.form + size_form(other).scaled(-1)) if _is_size(other) else NotImplemented
+
+    def __rsub__(self, other: Any) -> Any:
+        return of_form(size_form(other) + self.form.scaled(-1)) if _is_size(other) else NotImplemented
+
+    def __neg__(self) -> Any:
+        return of_form(self.form.scaled(-1))
+
+    def __mul__(self, other: Any) -> Any:
+        if not _is_size(other):
+            return NotImplemented
+        return of_form(product(self.form, size_form(other)))
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: Any) -> Any:
+        if not _is_size(other):
+            return NotImplemented
+        exact = exact_quotient(self.form, size_form(other))
+        if exact is not None:
+            return of_form(exact)
+        if isinstance(other, Size) or other <= 0:
+            return self._observed() // _current(other)
+        whole = Linear(0, {t: f // other for t, f in self.form.terms.items() if f % other == 0})
+        rest = self.form + whole.scaled(-other)
+        if not rest.terms:
+            return of_form(whole + Linear(rest.constant // other))
+        return of_form(whole + linear(UOp.apply(ops.FLOORDIV, Size(rest).node, index(other))))
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return other // self._observed()
+
+    def __mod__(self, other: Any) -> Any:
+        return self - self // other * other if _is_size(other) else NotImplemented
+
+    def __rmod__(self, other: Any) -> Any:
+        return other % self._observed()
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+
+class Variable:
+    """An integer from `low` to `high` that a program is compiled for once, whatever its value is.
+
+    `bind` gives it a value; what that returns stands in shapes, slices and `arange`, and in arithmetic there.
+    With `multiple_of`, all of its values are multiples of that number.
+
+    >>> from lazulite import Tensor
+    >>> n = Variable("n", 1, 4)
+    >>> [Tensor([1, 2, 3, 4])[: n.bind(length)].sum().item() for length in (2, 4)]
+    [3, 10]
+    """
+
+    __slots__ = ("high", "low", "multiple_of", "name")
+
+    def __init__(self, name: str, low: int, high: int, multiple_of: int = 1) -> None:
+        if multiple_of < 1 or low < 0 or high < low or low % multiple_of or high % multiple_of:
+            raise ShapeError(
+                "Variable", f"{name} cannot lie in [{low}, {high}] and be a multiple of {multiple_of}",
+                rule="The range is not empty and not negative, and its ends are multiples too.",
+            )  # fmt: skip
+        self.name, self.low, self.high, self.multiple_of = name, low, high, multiple_of
+
+    def __repr__(self) -> str:
+        multiple = "" if self.multiple_of == 1 else f", multiple_of={self.multiple_of}"
+        return f"Variable({self.name!r}, {self.low}, {self.high}{multiple})"
+
+    def bind(self, value: int) -> int:
+        """This variable with a value; ShapeError for a value outside of its range.
+
+        >>> Variable("n", 1, 10).bind(3)
+        n = 3
+        """
+        if not self.low <= value <= self.high or value % self.multiple_of:
+            multiples = "" if self.multiple_of == 1 else f" multiples of {self.multiple_of}"
+            raise ShapeError("bind", f"{self.name} takes{multiples} in [{self.low}, {self.high}], got {value}")
+        if self.low == self.high:
+            return value
+        if not _bound:
+            _bound.append(self.name)
+        unit, name = self.multiple_of, self.name if self.multiple_of == 1 else f"({self.name} / {self.multiple_of})"
+        arg = (name, self.low // unit, self.high // unit, value // unit)
+        return Size(Linear(0, {UOp(ops.SCALAR, dtypes.index, (), arg): unit}))
+
+    def __index__(self) -> NoReturn:
+        raise ShapeError(
+            "Variable", f"{self.name} in [{self.low}, {self.high}] is not bound to a value",
+            hint=f"{self.name}.bind(value) gives what stands in shapes and slices",
+        )  # fmt: skip
+
+    def _unbound(self, *_: object) -> NoReturn:
+        self.__index__()
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __floordiv__ = __mod__ = __neg__ = _unbound
+
+
+def sizes_exist() -> bool:
+    """Whether a variable was ever bound."""
+    return bool(_bound)
+
+
+def of_form(form: Linear) -> Any:
+    """A size, or a plain number where nothing varies."""
+    return Size(form) if form.terms else form.constant
+
+
+def most(size: int) -> int:
+    """The largest value of a size."""
+    return size.form.bounds[1] if isinstance(size, Size) else size
+
+
+def least(size: int) -> int:
+    """The smallest value of a size."""
+    return size.form.bounds[0] if isinstance(size, Size) else size
+
+
+def max_shape(shape: Sequence[int]) -> tuple[int, ...]:
+    """The shape of the memory in which values of a shape lie."""
+    return tuple([size.form.bounds[1] if isinstance(size, Size) else size for size in shape])
+
+
+def room(shape: Sequence[int]) -> int:
+    """How many elements the memory for a shape has."""
+    return math.prod(max_shape(shape))
+
+
+def varies(shape: Iterable[int]) -> bool:
+    """Whether some size of a shape varies."""
+    return any(isinstance(size, Size) for size in shape)
+
+
+def size_node(size: int) -> UOp:
+    """The INDEX expression of a size."""
+    return size.node if isinstance(size, Size) else index(size)
+
+
+def size_form(size: int) -> Linear:
+    """The linear form of a size."""
+    return size.form if isinstance(size, Size) else Linear(size)
+
+
+def rebound(arg: Any, leaf_for: Callable[[UOp], UOp]) -> Any:
+    """The argument of a node with other leaves in its sizes."""
+    if type(arg) is tuple:
+        return tuple([rebound(part, leaf_for) for part in arg])
+    if not isinstance(arg, Size):
+        return arg
+    total: Any = arg.form.constant
+    for term, factor in arg.form.terms.items():
+        total = total + _rebuilt(term, leaf_for) * factor
+    return total
+
+
+def variables_in(arg: Any) -> Iterator[UOp]:
+    """The leaves of the sizes in the argument of a node."""
+    if type(arg) is tuple:
+        for part in arg:
+            yield from variables_in(part)
+    elif isinstance(arg, Size):
+        for node in toposort(*arg.form.terms):
+            if node.op is ops.SCALAR:
+                yield node
+
+
+def _is_size(value: object) -> bool:
+    return isinstance(value, (int, Size))
+
+
+def _current(value: Any) -> Any:
+    return value.value if isinstance(value, Size) else value
+
+
+def _rebuilt(node: UOp, leaf_for: Callable[[UOp], UOp]) -> Any:
+    """The value of a term over other leaves."""
+    if node.op is ops.SCALAR:
+        return of_form(Linear(0, {leaf_for(node): 1}))
+    if node.op is ops.CONST:
+        return int(node.arg)
+    first, second = [_rebuilt(source, leaf_for) for source in node.src]
+    assert node.op.meaning is not None  # it takes sizes as well
+    return node.op.meaning(first, second)
