@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from lazulite.analysis.access import coefficient
 from lazulite.analysis.contraction import contraction
 from lazulite.ir import ops
 from lazulite.ir.target import Target
@@ -17,13 +18,16 @@ from lazulite.ir.uop import UOp, toposort
 from lazulite.kernel.apply import apply
 from lazulite.kernel.blocks import block_statements
 from lazulite.kernel.flatten import flatten
-from lazulite.kernel.nest import count, extent
+from lazulite.kernel.nest import by_order, count, extent
 from lazulite.kernel.statements import Statements, split_statements
 from lazulite.kernel.steps import Block, Parallel, Stage, Step, Within
 
 _ROWS = 32
 """Rows of a block: enough for the register tiles to use what they load."""
 _FEWEST = 16
+_FAR_COPIES = 4
+"""How many times the second cache copies may fill that are made once for all blocks: to read them from farther away
+still takes less than to make them anew."""
 
 Choose = Callable[[UOp, Target], tuple[Step, ...]]
 
@@ -36,13 +40,13 @@ def choose_blocks(kernel: UOp, target: Target, choose: Choose) -> tuple[Step, ..
     if blocked is not None and (rows := _rows(parts, extent(blocked), target)) > 1:
         steps.append(Block(blocked.arg[0], rows))
     parts = split_statements(block_statements(kernel, steps))
-    room = target.l2 // 2
+    room = _FAR_COPIES * target.l2
     for number, statement in enumerate(parts.kernels):
-        for step in choose(statement, target):
-            if isinstance(step, Stage):
-                step, room = _once_for_all_blocks(statement, step, parts, choose(statement, target), room)
-            if not isinstance(step, Parallel):
-                steps.append(Within(number, step))
+        alone = [step for step in choose(statement, target) if not isinstance(step, Parallel)]
+        copies, room = _copies(statement, alone, parts.scalars[-1], room)
+        slots = {copy.slot for copy in copies}
+        kept = [step for step in alone if not (isinstance(step, Stage) and step.slot in slots)]
+        steps += [Within(number, step) for step in (*kept, *copies)]
     first = parts.shared[0]
     if extent(first) > 1:
         steps.append(Parallel(first.arg[0] if len(first.arg[0]) == 1 else first.arg[0][1:]))
@@ -76,17 +80,19 @@ def _rows(parts: Statements, turns: int, target: Target) -> int:
     return next((rows for rows in range(most, min(_FEWEST, most) - 1, -1) if turns % rows == 0), most)
 
 
-def _once_for_all_blocks(
-    statement: UOp, step: Stage, parts: Statements, steps: Sequence[Step], room: int
-) -> tuple[Stage, int]:
-    """The copy of an operand with all of its own loops as axes, if it does not vary from block to block and fits."""
-    loads = [n for n in toposort(apply(flatten(statement), steps)) if n.op is ops.LOAD and n.src[0].arg[0] == step.slot]
-    inner = parts.scalars[-1]
-    if len(loads) != 1 or inner in _indices(loads[0]):
-        return step, room
-    (load,) = loads
-    size = count(load.ranges) * load.dtype.itemsize
-    if size > room:
-        return step, room
-    own = sorted((r for r in load.ranges if r.arg[0][1:] not in step.axes), key=lambda r: r.arg[0])
-    return Stage(step.slot, (*[r.arg[0][1:] for r in own], *step.axes)), room - size
+def _copies(statement: UOp, steps: Sequence[Step], block: UOp, room: int) -> tuple[list[Stage], int]:
+    """Copies, made once for all blocks, of operands whose lanes lie apart; `room` is for them and those to come."""
+    scheduled = apply(flatten(statement), steps)
+    sums = [node for node in toposort(scheduled) if node.op is ops.REDUCE and node.arg[0] is ops.ADD]
+    hot = [n for s in sums for n in toposort(s.src[0]) if n.op is ops.LOAD and n.ranges.intersection(s.src[1:])]
+    copies: list[Stage] = []
+    for load in dict.fromkeys(hot):
+        size = count(load.ranges) * load.dtype.itemsize
+        scattered = any(r.arg[1] == "lane" and coefficient(load.src[1], r) not in (0, 1) for r in load.ranges)
+        if scattered and size <= room and block not in _indices(load):
+            loops, rows, lanes = (
+                [r.arg[0][1:] for r in by_order(load.ranges) if r.arg[1] == kind] for kind in ("loop", "row", "lane")
+            )
+            copies.append(Stage(load.src[0].arg[0], (*loops, *rows, *lanes)))
+            room -= size
+    return copies, room
