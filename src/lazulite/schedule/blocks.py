@@ -59,7 +59,7 @@ class _Block:
 def _joined(producer: Kernel, reader: Kernel, kernels: Sequence[Kernel], cache: int) -> Kernel | None:
     """The reader with the producer's work in it, where that is possible and pays."""
     node = _only_intermediate(producer)
-    if node is None or _is_disturbed(producer, reader, kernels):
+    if node is None or _is_disturbed(producer, reader, kernels) or not (_is_fixed(producer) and _is_fixed(reader)):
         return None
     loads = [n for n in toposort(reader.sink) if n.op is ops.LOAD and reader.memory_of(n) is node]
     block = _block(producer.sink.src[0], loads, reader.sink)
@@ -74,6 +74,11 @@ def _only_intermediate(kernel: Kernel) -> UOp | None:
         return None
     memory = kernel.writes[0][0]
     return memory if isinstance(memory, UOp) and kernel.sink.src[0].op is ops.STORE else None
+
+
+def _is_fixed(kernel: Kernel) -> bool:
+    """Whether all extents are numbers: blocks of rows whose number varies are not formed."""
+    return all(node.src[0].op is ops.CONST for node in toposort(kernel.sink) if node.op is ops.RANGE)
 
 
 def _is_disturbed(producer: Kernel, reader: Kernel, kernels: Sequence[Kernel]) -> bool:

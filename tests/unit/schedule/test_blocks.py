@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from lazulite import Tensor, Variable
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.uop import UOp, toposort
@@ -105,6 +106,19 @@ def test_the_joined_kernel_computes_the_same(keys):
         if np.allclose(expected.ravel(), result[next(iter(stored))], atol=1e-5):
             return
     raise AssertionError("no order of the arguments gives the expected result")
+
+
+def test_sizes_that_vary_keep_their_kernels():
+    rows = Variable("rows", 64, 512).bind(100)
+    q = Tensor(np.ones((512, 16), np.float32)).realize()
+    k = Tensor(np.arange(1024, dtype=np.float32).reshape(64, 16) / 1024).realize()
+    some = q.shrink(((0, rows), (0, 16)))
+    found = (some @ k.transpose(0, 1)).softmax() @ k
+
+    assert 1 < len(found.explain().kernels)
+    expected = np.exp(q.numpy() @ k.numpy().T)
+    expected = expected / expected.sum(1, keepdims=True) @ k.numpy()
+    np.testing.assert_allclose(found.numpy()[:100], expected[:100], rtol=1e-5)
 
 
 def test_narrow_intermediates_keep_their_type():
