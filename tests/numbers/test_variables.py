@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lazulite import Context, GlobalCounters, IndexRangeError, ShapeError, Tensor, Variable
+from lazulite import Context, GlobalCounters, IndexRangeError, ShapeError, Tensor, Variable, jit
 
 N, S = Variable("n", 1, 6), Variable("s", 0, 2)
 Pair = tuple[Tensor, np.ndarray]
@@ -77,14 +77,14 @@ def written(pair: Pair, s: Any, i: int) -> Pair:
     return x, array
 
 
-def run(names: list[str], start: Pair, k: int, i: int) -> tuple[Pair, list[str]]:
+def run(names: list[str], start: Pair, n: Any, k: int, s: Any, i: int) -> tuple[Pair, list[str]]:
     """The program for one binding, and the steps that were refused."""
     pair, refused = start, []
     for name in names:
         if not pair[1].ndim:
             break
         try:
-            following = STEPS[name](pair, N.bind(k), k, S.bind(i), i)
+            following = STEPS[name](pair, n, k, s, i)
         except (ShapeError, IndexRangeError) as error:
             refused.append(f"{name}: {type(error).__name__}")
             continue
@@ -105,13 +105,30 @@ def test_random_programs_are_numpys_and_compiled_once(
     array = np.random.default_rng(0).integers(-4, 5, shape).astype(np.float32)
     x, before, refusals = Tensor(array).realize(), None, None
     for k, i in bindings:
-        (found, wanted), refused = run(names, (x, array), k, i)
+        (found, wanted), refused = run(names, (x, array), N.bind(k), k, S.bind(i), i)
 
         assert wanted.shape == tuple(map(int, found.shape))
         np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-4, atol=1e-4)
         assert before in (None, compiled())
         assert refusals in (None, refused)
         before, refusals = compiled(), refused
+
+
+@settings(max_examples=20)
+@given(
+    st.lists(st.sampled_from(sorted(STEPS)), min_size=1, max_size=4),
+    st.lists(st.tuples(st.integers(1, 6), st.integers(0, 2)), min_size=4, max_size=5),
+)
+def test_random_programs_are_numpys_when_they_are_captured(names: list[str], bindings: list[tuple[int, int]]) -> None:
+    """A7, A24"""
+    array = np.random.default_rng(0).integers(-4, 5, (7, 9)).astype(np.float32)
+    x = Tensor(array).realize()
+    captured = jit(lambda x, n, s: run(names, (x, np.zeros((7, 9))), n, 1, s, 0)[0][0] + 1)
+    for k, i in bindings:
+        (_, wanted), _ = run(names, (x, array), N.bind(k), k, S.bind(i), i)
+
+        np.testing.assert_allclose(captured(x, N.bind(k), S.bind(i)).numpy(), wanted + 1, rtol=1e-4, atol=1e-4)
+    assert captured.reason == ""
 
 
 @pytest.mark.parametrize("context", [{}, {"OPT": 0}, {"FUSE": 0}, {"THREADS": 1}])

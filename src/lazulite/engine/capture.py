@@ -18,6 +18,7 @@ from lazulite.engine.past import Past
 from lazulite.engine.recording import Leaf, Recording, Step, made_handles
 from lazulite.engine.results import Result, Same, Unrepeatable, describe
 from lazulite.engine.storage import Storage, storage_of
+from lazulite.engine.variables import Variables
 from lazulite.engine.views import ancestors
 from lazulite.ir import ops
 from lazulite.ir.uop import UOp, toposort
@@ -60,19 +61,23 @@ class Call:
         return Captured(self.recording, self.results, past)
 
 
-def record(run: Callable[[], Sequence[Handle]], leaves: Sequence[Handle], storages: Sequence[Storage]) -> Call:
+def record(
+    run: Callable[[], Sequence[Handle]], leaves: Sequence[Handle], storages: Sequence[Storage], variables: Variables
+) -> Call:
     """Run a function of the leaves, which are settled in the storages; it gives the handles that it leaves behind.
 
     Unrepeatable where a replay would not do the same; what the function did is then done all the same.
     """
     realize(pending_writes())  # of the program before the call
     wanted, before = [leaf.requires_grad for leaf in leaves], [storage.node() for storage in storages]
-    with Recording(storages) as recording:
+    with Recording(storages, variables) as recording:
         results = run()
         realize([*results, *leaves, *pending_writes()])
     trace = recording.finish()
     if recording.reseeded:
         raise Unrepeatable("it seeds the random numbers")
+    if recording.looked_at is not None:
+        raise Unrepeatable(f"it goes by the value of {recording.looked_at}")
     for leaf, storage in zip(leaves, storages, strict=True):
         if storage_of(leaf.value) is not storage:
             raise Unrepeatable("it gives a tensor other memory")

@@ -25,6 +25,7 @@ from lazulite.engine.results import Fill, Result, Same
 from lazulite.engine.slots import Slots
 from lazulite.engine.storage import Storage
 from lazulite.engine.stream import STREAM
+from lazulite.engine.variables import with_variables
 from lazulite.ir.dtype import DType
 from lazulite.ir.uop import UOp
 from lazulite.runtime.buffer import Buffer
@@ -42,6 +43,7 @@ class Captured:
         self._kept = slots.kept
         self._leaves = [leaf.number for leaf in slots.leaves]
         self._fresh, self._draws = list(slots.fresh.values()), slots.draws
+        self._bound = [word.number for word in slots.bound]
         self._given: list[Buffer | None] = [None] * len(self._fresh)
         self._fresh_number = {source: number for number, source in enumerate(slots.fresh)}
         written = dict.fromkeys(source for step in trace.steps for source in step.writes)
@@ -57,26 +59,34 @@ class Captured:
         """Whether the tensors that the call used without being seen to reach them are as they were."""
         return all(hidden.fits() for hidden in self.hidden)
 
-    def run(self, handles: Sequence[Handle], storages: Sequence[Storage]) -> list[Handle]:
-        """Carry the call out; `storages` are those of the leaves, in memory.  The handles of the results."""
+    def run(
+        self, handles: Sequence[Handle], storages: Sequence[Storage], variables: Sequence[UOp] = ()
+    ) -> list[Handle]:
+        """Carry the call out; `storages` are those of the leaves, in memory, and `variables` those that the call is
+        given.  The handles of the results."""
         if not self._simple:
             moment = None if self._past is None else self._past.begin(storages)
-            return self._results(handles, storages, self._computed(handles, storages), moment)
+            buffers = self._computed(handles, storages, variables)
+            return self._results(handles, storages, buffers, moment, variables)
         made = []
-        for buffer, facts in zip(self._computed(handles, storages), self._simple, strict=True):
+        for buffer, facts in zip(self._computed(handles, storages, variables), self._simple, strict=True):
             dtype, shape, device, wanted, leaf, shared = facts
+            if variables:
+                shape = with_variables(shape, variables)
             made.append(Handle.of(Storage(dtype, shape, device, buffer), wanted, leaf, shared))
         return made
 
-    def _computed(self, handles: Sequence[Handle], storages: Sequence[Storage]) -> list[Buffer]:
+    def _computed(
+        self, handles: Sequence[Handle], storages: Sequence[Storage], variables: Sequence[UOp]
+    ) -> list[Buffer]:
         """The memory of the results, filled."""
         if self._writes:
-            return self._write(handles, storages)
+            return self._write(handles, storages, variables)
         buffers = self._allocate()
-        self._submit(storages, buffers)
+        self._submit(storages, buffers, variables)
         return buffers
 
-    def _write(self, handles: Sequence[Handle], storages: Sequence[Storage]) -> list[Buffer]:
+    def _write(self, handles: Sequence[Handle], storages: Sequence[Storage], variables: Sequence[UOp]) -> list[Buffer]:
         """The same where memory is written that is not fresh: who needs its contents has them first."""
         written = {handles[number]: storages[number] for number in self.written}
         written |= {hidden.handle(): hidden.storage for hidden in self.hidden if hidden.written}
@@ -88,7 +98,7 @@ class Captured:
         buffers = self._allocate()
         with uninterrupted():
             try:
-                self._submit(storages, buffers)
+                self._submit(storages, buffers, variables)
             except BaseException as error:
                 for storage in written.values():
                     storage.failure = f"{type(error).__name__} while a captured function wrote it"
@@ -120,20 +130,27 @@ class Captured:
             self._given[number] = buffer
         return buffer
 
-    def _submit(self, storages: Sequence[Storage], buffers: Sequence[Buffer]) -> None:
+    def _submit(self, storages: Sequence[Storage], buffers: Sequence[Buffer], variables: Sequence[UOp]) -> None:
         values: list[Any] = [storages[number].buffer.handle for number in self._leaves]  # type: ignore[union-attr]
         for buffer in buffers:
             values.append(buffer.handle)
         if self._drawn:
             key, begin = STREAM.take(self._drawn)
             values += [key if isinstance(word, Seed) else begin + word.offset for word in self._draws]
+        for number in self._bound:
+            values.append(variables[number].arg[3])
         for submit, launches in self._lists:
             submit(launches, values)
 
     # --- results --------------------------------------------------------------------------------
 
     def _results(
-        self, handles: Sequence[Handle], storages: Sequence[Storage], buffers: Sequence[Buffer], moment: Moment | None
+        self,
+        handles: Sequence[Handle],
+        storages: Sequence[Storage],
+        buffers: Sequence[Buffer],
+        moment: Moment | None,
+        variables: Sequence[UOp],
     ) -> list[Handle]:
         made: list[Handle] = []
         owned: dict[Source, Storage] = {}
@@ -143,7 +160,7 @@ class Captured:
                 continue
             storage, value = None, result.source
             if not isinstance(value, UOp):
-                storage = self._storage(result, value, storages, buffers, owned)
+                storage = self._storage(result, value, storages, buffers, owned, variables)
                 value = storage.node()
                 if value.origin is None:
                     value.origin = result.origin
@@ -157,18 +174,19 @@ class Captured:
         for handle, result in zip(made, self.results, strict=True):
             if isinstance(result, Result) and result.above:
                 handle.ancestors = tuple([
-                    (weakref.ref(handles[number] if is_leaf else made[number]), region)
+                    (weakref.ref(handles[number] if is_leaf else made[number]), with_variables(region, variables))
                     for is_leaf, number, region in result.above
                 ])  # fmt: skip
         return made
 
     def _storage(
         self, result: Result, source: Source | Fill, storages: Sequence[Storage], buffers: Sequence[Buffer],
-        owned: dict[Source, Storage],
+        owned: dict[Source, Storage], variables: Sequence[UOp],
     ) -> Storage:  # fmt: skip
         """The storage that a result shows."""
+        shape = with_variables(result.shape, variables) if variables else result.shape
         if isinstance(source, Fill):
-            return Storage(result.dtype, result.shape, result.device, fill=source.value)
+            return Storage(result.dtype, shape, result.device, fill=source.value)
         if isinstance(source, Leaf):
             return storages[source.number]
         if isinstance(source, Hidden):
@@ -176,7 +194,7 @@ class Captured:
         storage = owned.get(source)
         if storage is None:
             buffer = buffers[self._fresh_number[source]]
-            storage = owned[source] = Storage(result.dtype, result.shape, result.device, buffer)
+            storage = owned[source] = Storage(result.dtype, shape, result.device, buffer)
         return storage
 
 

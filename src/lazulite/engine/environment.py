@@ -23,6 +23,8 @@ from functools import partial
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
+from lazulite.ir.size import Size
+
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _MODELS = ("lazulite.nn", "lazulite.llm")
 """Parts of this package whose objects hold tensors on behalf of the user."""
@@ -88,6 +90,8 @@ class Survey:
         self.tensors: list[Any] = []
         self.paths: list[str] = []
         self.numbers: list[int | float] = []
+        self.sizes: list[Size] = []
+        """Bound variables, and what was computed with them."""
         self.facts: list[tuple[str, Hashable]] = []
         """Everything that is neither a tensor nor a number, with its path."""
         self.parts: list[Part] = []
@@ -154,6 +158,9 @@ class Survey:
             self._note(path, kind)
         elif kind is int or kind is float:
             self.numbers.append(value)
+            self._note(path, kind)
+        elif kind is Size:
+            self.sizes.append(value)
             self._note(path, kind)
         elif _is_plain(value):
             self._note(path, (kind, value))

@@ -115,7 +115,7 @@ def _planned(outputs: Sequence[Output]) -> Run:
     found = fingerprint(values, targets, fill_of, stored)
     inputs = [_contents(node) for node in found.buffers]
     loaded = compiled.loaded_for(values, targets, found, device_of_work(outputs, found))
-    return bind(loaded, inputs, found.scalars, made)
+    return bind(loaded, inputs, found.scalars, made, found.variables)
 
 
 def _complete(work: Work, run: Run | None) -> None:

@@ -8,12 +8,14 @@ of memory has failed when `bind` returns, before the first launch.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from lazulite.base.errors import OutOfMemoryError
 from lazulite.base.origin import Origin
 from lazulite.ir.dtype import Scalar, by_name
+from lazulite.ir.uop import UOp
 from lazulite.runtime.buffer import Buffer
 from lazulite.runtime.counters import GlobalCounters
 from lazulite.runtime.device import Argument, Program
@@ -68,10 +70,16 @@ class Run:
     buffers: list[Buffer]
     words: list[Argument]
     """The memory of each buffer, then the bits of each scalar."""
+    variables: Mapping[int, UOp]
+    """The bound variable whose value a scalar is."""
 
 
-def bind(loaded: Loaded, inputs: Sequence[Buffer], scalars: Sequence[Scalar], made: Sequence[object]) -> Run:
-    """The plan over this memory; `made` are the origins of its fresh outputs, for the report of a full device."""
+def bind(
+    loaded: Loaded, inputs: Sequence[Buffer], scalars: Sequence[Scalar], made: Sequence[object],
+    variables: Mapping[int, UOp] = MappingProxyType({}),
+) -> Run:  # fmt: skip
+    """The plan over this memory; `made` are the origins of its fresh outputs, for the report of a full device, and
+    `variables` the bound variables that some of the scalars are the values of."""
     buffers, line = [*inputs], None
     try:
         for (device, nbytes), origin in zip(loaded.fresh, made, strict=True):
@@ -85,7 +93,7 @@ def bind(loaded: Loaded, inputs: Sequence[Buffer], scalars: Sequence[Scalar], ma
         buffers += [arenas[arena].view(offset, nbytes) for arena, offset, nbytes in loaded.temporaries]
     words: list[Argument] = [buffer.handle or buffer.require_handle("realize") for buffer in buffers]
     words += [encode(value) for encode, value in zip(loaded.encoders, scalars, strict=True)]
-    return Run(loaded, buffers, words)
+    return Run(loaded, buffers, words, variables)
 
 
 def issue(run: Run, command: Command) -> None:

@@ -25,7 +25,10 @@ from lazulite.engine.loaded import Loaded, Run
 from lazulite.engine.outputs import Output
 from lazulite.engine.storage import Storage, next_number, storage_of
 from lazulite.engine.stream import STREAM
+from lazulite.engine.variables import Variables
 from lazulite.ir import ops
+from lazulite.ir.size import OBSERVERS as SIZE_OBSERVERS
+from lazulite.ir.size import Size
 from lazulite.ir.uop import UOp
 from lazulite.runtime.device import Device
 from lazulite.runtime.registry import Device as devices
@@ -76,7 +79,14 @@ class Seed:
     """The key of the random stream."""
 
 
-Word = int | Draw | Seed
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The value of a variable of the call, by number."""
+
+    number: int
+
+
+Word = int | Draw | Seed | Bound
 
 
 class Step(NamedTuple):
@@ -104,11 +114,16 @@ class Trace:
         return tuple(self.steps), tuple(self.given), self.drawn
 
 
+_NO_VARIABLES = Variables()
+
+
 class Recording:
     """Watches one call; `leaves` are the storages that the function reaches, in memory all of them."""
 
-    def __init__(self, leaves: Sequence[Storage]) -> None:
-        self.trace = Trace()
+    def __init__(self, leaves: Sequence[Storage], variables: Variables = _NO_VARIABLES) -> None:
+        self.trace, self.variables = Trace(), variables
+        self.looked_at: Size | None = None
+        """A size of the call whose value was looked at, which may be another one in a replay."""
         self.hidden: list[Storage] = []
         self.given: list[Storage] = []
         self.values: list[UOp] = []
@@ -125,10 +140,12 @@ class Recording:
 
     def __enter__(self) -> Recording:
         execute.OBSERVERS.append(self._observe)
+        SIZE_OBSERVERS.append(self._note_size)
         return self
 
     def __exit__(self, *failure: object) -> None:
         execute.OBSERVERS.remove(self._observe)
+        SIZE_OBSERVERS.remove(self._note_size)
 
     @property
     def begun_at(self) -> tuple[int, int]:
@@ -176,7 +193,11 @@ class Recording:
         inputs = tuple([self.source_of(storages[id(buffer)]) for buffer in run.buffers[: plan.inputs]])
         writes = tuple([self.source_of(output.target) for output in outputs if output.target is not None])
         bits = run.words[len(run.buffers) :]
-        words = tuple([self._word(kind, word) for kind, word in zip(plan.scalars, bits, strict=True)])  # type: ignore[arg-type]
+        words = [self._word(kind, word) for kind, word in zip(plan.scalars, bits, strict=True)]  # type: ignore[arg-type]
+        for slot, leaf in run.variables.items():
+            place = self.variables.number_of(leaf)
+            if place is not None:
+                words[slot] = Bound(place)
         for output, made in zip(outputs, plan.outputs, strict=True):
             if output.target is None:
                 source = Made(number, made)
@@ -185,7 +206,11 @@ class Recording:
                 self.origins[source] = origin if isinstance(origin, Origin) else None
         self._kept.append(run.buffers)
         self.values += [output.value for output in outputs]
-        self.trace.steps.append(Step(run.loaded, inputs, words, writes))
+        self.trace.steps.append(Step(run.loaded, inputs, tuple(words), writes))
+
+    def _note_size(self, size: Size) -> None:
+        if self.variables.occur_in(size):
+            self.looked_at = size
 
     def _word(self, kind: str, bits: int) -> Word:
         key, position, _ = self._stream

@@ -13,7 +13,7 @@ from lazulite.engine.storage import storage_of
 from lazulite.engine.views import ancestors
 from lazulite.ir import ops
 from lazulite.ir.dtype import DType, Scalar
-from lazulite.ir.uop import UOp
+from lazulite.ir.uop import UOp, toposort
 
 
 class Unrepeatable(Exception):
@@ -44,6 +44,7 @@ class Result:
     """Whether it owns the storage; else it shows the contents of one that another handle owns."""
     dtype: DType
     shape: tuple[int, ...]
+    """Over the numbers of the variables of the call."""
     device: str
     requires_grad: bool | None
     leaf: bool
@@ -76,11 +77,14 @@ def _result(recording: Recording, handle: Handle, leaves: dict[int, int], own: d
         number = leaves.get(id(held), own.get(id(held)))
         if number is None:
             raise Unrepeatable("it gives a view of a tensor that it was not seen to reach")
-        above.append((id(held) in leaves, number, region))
+        above.append((id(held) in leaves, number, recording.variables.numbered(region)))
+    if recording.variables.leaves and history(value) is not None:
+        raise Unrepeatable("gradients may be asked for through sizes that vary")
     device = storage_of(value).device if value.op is ops.BUFFER else ""
     origin = value.origin if isinstance(value.origin, Origin) else None
+    shape = recording.variables.numbered(value.shape)
     return Result(
-        _source(recording, handle), handle.storage is not None, value.dtype, value.shape, device,
+        _source(recording, handle), handle.storage is not None, value.dtype, shape, device,
         handle.requires_grad, handle.leaf, handle.shared, tuple(above), history(value) is not None, origin,
     )  # fmt: skip
 
@@ -88,6 +92,8 @@ def _result(recording: Recording, handle: Handle, leaves: dict[int, int], own: d
 def _source(recording: Recording, handle: Handle) -> Source | Fill | UOp:
     value = handle.value
     if value.op is not ops.BUFFER:
+        if any(recording.variables.occur_in(node.arg) for node in toposort(value)):
+            raise Unrepeatable("it gives a constant whose size varies")
         return value
     storage = storage_of(value)
     if storage.buffer is None:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from lazulite.base.origin import Origin
 from lazulite.engine.execute import materialize
 from lazulite.engine.loaded import Command as Launch
-from lazulite.engine.recording import Given, Hidden, Leaf, Made, Recording, Source, Step, Trace, Word
+from lazulite.engine.recording import Bound, Draw, Given, Hidden, Leaf, Made, Recording, Seed, Source, Step, Trace, Word
 from lazulite.ir.dtype import by_name
 from lazulite.runtime.buffer import Buffer
 from lazulite.runtime.device import Argument, Device
@@ -53,12 +53,14 @@ class Slots:
         self._numbers: dict[Hashable, int] = {}
         self.leaves = [s for s in _inputs(self._trace) if isinstance(s, Leaf)]
         self.fresh = {source: self._fresh(source) for source in dict.fromkeys(renewed)}
-        self.draws = [word for word in _words(self._trace) if not isinstance(word, int)]
+        words = _words(self._trace)
+        self.draws = [word for word in words if isinstance(word, Draw | Seed)]
+        self.bound = [word for word in words if isinstance(word, Bound)]
         for leaf in self.leaves:
             self._enter(leaf, 0)
         for source, fresh in self.fresh.items():
             self._enter(source, Handle(fresh.nbytes))
-        for word in self.draws:
+        for word in (*self.draws, *self.bound):
             self._enter(word, 0)
         self.varying = len(self.values)
         self._arenas = self._allocated_arenas()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from lazulite.base.errors import DeviceError
 from lazulite.ir import ops
 from lazulite.ir.dtype import DType, Scalar
-from lazulite.ir.size import room
+from lazulite.ir.size import Size, rebound, room, sizes_exist
 from lazulite.ir.uop import UOp
 
 if TYPE_CHECKING:
@@ -27,10 +27,24 @@ _layouts: dict[tuple[DType, tuple[int, ...], str], int] = {}
 class Storage:
     """Memory for elements of one type in row-major order, on one device."""
 
-    __slots__ = ("__weakref__", "buffer", "device", "dtype", "failure", "fill", "layout", "number", "shape", "version")
+    __slots__ = (
+        "__weakref__",
+        "buffer",
+        "device",
+        "dtype",
+        "failure",
+        "fill",
+        "layout",
+        "number",
+        "shape",
+        "sizes",
+        "version",
+    )
     buffer: Buffer | None
     layout: int
-    """A number for the type, the shape and the device together."""
+    """A number for the type, the shape (whatever the variables in it are) and the device together."""
+    sizes: tuple[Size, ...]
+    """Those of the shape that vary."""
     failure: str | None
     """Why the contents are lost, after a fault during a write."""
 
@@ -44,7 +58,9 @@ class Storage:
     ) -> None:
         self.number, self.version = next(_numbers), 0
         self.dtype, self.shape, self.device = dtype, shape, device
-        self.layout = _layouts.setdefault((dtype, shape, device), len(_layouts))
+        self.sizes = tuple([size for size in shape if isinstance(size, Size)]) if sizes_exist() else ()
+        form = rebound(shape, _unnamed) if self.sizes else shape
+        self.layout = _layouts.setdefault((dtype, form, device), len(_layouts))
         self.buffer, self.fill, self.failure = buffer, fill, None
 
     @property
@@ -67,6 +83,10 @@ class Storage:
         self.buffer, self.fill, self.failure = buffer, None, None
         self.version += 1
         return self.node()
+
+
+def _unnamed(leaf: UOp) -> UOp:
+    return leaf.replace(arg=(0, *leaf.arg[1:3]))
 
 
 def next_number() -> int:

@@ -10,7 +10,7 @@ and scalars by first visit, in the same order.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,6 +59,8 @@ class Fingerprint:
     key: Key
     buffers: list[UOp]
     scalars: list[Scalar]
+    variables: Mapping[int, UOp]
+    """The bound variable whose value a scalar is."""
 
 
 @dataclass(slots=True)
@@ -190,7 +192,8 @@ def fingerprint(outputs: Sequence[UOp], targets: Sequence[UOp | None], fill_of: 
     walk.targets(targets)
     ends = tuple([codes[output] for output in outputs])
     aims = tuple([None if t is None else (walk.slots[t], walk.own(t.arg[2]), t.arg[3]) for t in targets])
-    return Fingerprint((tuple(entries), ends, aims), list(walk.slots), walk.scalars)
+    variables = {numbered.arg[0]: leaf for leaf, numbered in walk.leaves.items()}
+    return Fingerprint((tuple(entries), ends, aims), list(walk.slots), walk.scalars, variables)
 
 
 def nodes_of(outputs: Sequence[UOp], known: Known) -> list[UOp]:

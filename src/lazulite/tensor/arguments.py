@@ -12,14 +12,16 @@ from enum import Enum
 from typing import Any
 
 from lazulite.ir.dtype import DType
+from lazulite.ir.size import Size
 from lazulite.tensor.tensor import Tensor
 
 _PLAIN = frozenset({bool, str, bytes, type(None), complex, range, DType})
 
 
 def flatten(
-    values: Iterable[Any], tensors: list[Tensor], key: list[Any], numbers: list[Any], objects: list[Any]
-) -> None:
+    values: Iterable[Any], tensors: list[Tensor], key: list[Any], numbers: list[Any], sizes: list[Size],
+    objects: list[Any],
+) -> None:  # fmt: skip
     """Add what is in the values to the lists; `objects` are those that have to be surveyed."""
     for value in values:
         kind = type(value)
@@ -33,30 +35,36 @@ def flatten(
             key.append((kind, value))
         elif kind is list or kind is tuple:
             key.append((kind, len(value)))
-            flatten(value, tensors, key, numbers, objects)
+            flatten(value, tensors, key, numbers, sizes, objects)
         elif kind is dict:
             key.append((kind, tuple(value)))
-            flatten(value.values(), tensors, key, numbers, objects)
+            flatten(value.values(), tensors, key, numbers, sizes, objects)
         else:
-            _flatten_other(value, tensors, key, numbers, objects)
+            _flatten_other(value, tensors, key, numbers, sizes, objects)
 
 
-def _flatten_other(value: Any, tensors: list[Tensor], key: list[Any], numbers: list[Any], objects: list[Any]) -> None:
+def _flatten_other(
+    value: Any, tensors: list[Tensor], key: list[Any], numbers: list[Any], sizes: list[Size], objects: list[Any]
+) -> None:
     kind = type(value)
     if isinstance(value, Tensor):
         tensors.append(value)
+        key.append(kind)
+    elif kind is Size:
+        sizes.append(value)
         key.append(kind)
     elif isinstance(value, Enum):
         key.append((kind, value))
     elif isinstance(value, tuple | list):
         key.append((kind, len(value)))
-        flatten(value, tensors, key, numbers, objects)
+        flatten(value, tensors, key, numbers, sizes, objects)
     elif isinstance(value, dict):
         key.append((kind, tuple(value)))
-        flatten(value.values(), tensors, key, numbers, objects)
+        flatten(value.values(), tensors, key, numbers, sizes, objects)
     elif dataclasses.is_dataclass(kind):
         key.append(kind)
-        flatten([getattr(value, each.name) for each in dataclasses.fields(kind)], tensors, key, numbers, objects)
+        fields = [getattr(value, each.name) for each in dataclasses.fields(kind)]
+        flatten(fields, tensors, key, numbers, sizes, objects)
     else:
         key.append((object, len(objects)))
         objects.append(value)

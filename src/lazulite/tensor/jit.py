@@ -29,6 +29,8 @@ from lazulite.engine.handles import Handle, is_written
 from lazulite.engine.results import Unrepeatable
 from lazulite.engine.storage import Storage
 from lazulite.engine.tracing import THREAD, traced
+from lazulite.engine.variables import Variables
+from lazulite.ir.size import Size, sizes_exist
 from lazulite.tensor.aftermath import Aftermath
 from lazulite.tensor.arguments import flatten
 from lazulite.tensor.tensor import Tensor
@@ -41,6 +43,7 @@ MOST_VARIANTS = 16
 """How many families of calls a function may have unless it is told otherwise."""
 _MOST_NUMBERS = 256
 _ONLY_TENSORS = {Tensor}
+_NO_VARIABLES = Variables()
 _MOST_SHOWN = 4
 _TOKENS = itertools.count()
 _MOST_REMEMBERED = 8
@@ -66,6 +69,7 @@ class _Call:
     tensors: list[Tensor]
     handles: list[Handle]
     storages: list[Storage]
+    variables: Variables
     around: Survey
     family: _Key
     """What selects the family."""
@@ -139,19 +143,27 @@ class jit(Generic[P, R]):
         tensors: list[Tensor] = []
         key: list[Hashable] = []
         numbers: list[Hashable] = []
+        sizes: list[Size] = []
         objects: list[Any] = []
         if not kwargs and {*map(type, args)} == _ONLY_TENSORS:
             tensors += args
         else:
-            flatten(args, tensors, key, numbers, objects)
+            flatten(args, tensors, key, numbers, sizes, objects)
             key.append(tuple(kwargs))
-            flatten(kwargs.values(), tensors, key, numbers, objects)
+            flatten(kwargs.values(), tensors, key, numbers, sizes, objects)
         around = self._around
         if objects or around is None or (around.survey.parts and not around.survey.unchanged()):
             around = self._surveyed(objects)
         tensors += around.survey.tensors
         handles = [tensor._handle for tensor in tensors]
         storages = _settled(tensors, handles, key)
+        variables = _NO_VARIABLES
+        if sizes_exist():
+            sizes += around.survey.sizes
+            for storage in storages:
+                sizes += storage.sizes
+            variables = Variables(sizes)
+            key.append(variables.key)
         key += (around.key, SETTINGS.traced)
         family = len(key)
         key.append(around.numbers)
@@ -159,10 +171,10 @@ class jit(Generic[P, R]):
         full = tuple(key)
         known = self._captured.get(full)
         if known is None or (known[0].hidden and not known[0].fits()):
-            call = _Call(args, kwargs, tensors, handles, storages, around.survey, full[:family], full)
+            call = _Call(args, kwargs, tensors, handles, storages, variables, around.survey, full[:family], full)
             return self._run(call)
         captured, aftermath = known
-        results = captured.run(handles, storages)
+        results = captured.run(handles, storages, variables.leaves)
         if aftermath.is_tensor:
             return aftermath.tensor(results[0])
         surveys = [around.survey]
@@ -211,7 +223,7 @@ class jit(Generic[P, R]):
         last = family.calls.pop(call.key, None)
         self._captured.pop(call.key, None)
         try:
-            done = record(run, call.handles, call.storages)
+            done = record(run, call.handles, call.storages, call.variables)
             aftermath.close()
             if own.opaque or (call.around.opaque and done.recording.given):
                 raise Unrepeatable(f"{own.opaque or call.around.opaque} may change without a trace")

@@ -1,0 +1,53 @@
+"""The variables of a call: which bound ones its sizes speak of, numbered in the order in which they are met.
+
+Takes the sizes among the arguments of a call and in the shapes of its tensors.  Gives a key that is equal for calls
+whose variables differ in their values only, and translates shapes between the variables of a call and their numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from lazulite.ir import ops
+from lazulite.ir.dtype import dtypes
+from lazulite.ir.size import Size, rebound, variables_in
+from lazulite.ir.uop import UOp
+
+
+class Variables:
+    """The bound variables of one call."""
+
+    def __init__(self, sizes: Iterable[Size] = ()) -> None:
+        self._numbered: dict[UOp, UOp] = {}
+        self.key = tuple([rebound(size, self._meet) for size in sizes])
+
+    def _meet(self, leaf: UOp) -> UOp:
+        known = self._numbered.get(leaf)
+        if known is None:
+            known = UOp(ops.SCALAR, dtypes.index, (), (len(self._numbered), *leaf.arg[1:3]))
+            self._numbered[leaf] = known
+        return known
+
+    @property
+    def leaves(self) -> list[UOp]:
+        """The variables in the order of their numbers."""
+        return list(self._numbered)
+
+    def number_of(self, leaf: UOp) -> int | None:
+        """The number of a variable, None for one that the call was not given."""
+        known = self._numbered.get(leaf)
+        return None if known is None else int(known.arg[0])
+
+    def numbered(self, arg: Any) -> Any:
+        """A shape or region over numbers; a variable that the call was not given stays bound to its value."""
+        return rebound(arg, lambda leaf: self._numbered.get(leaf, leaf))
+
+    def occur_in(self, arg: Any) -> bool:
+        """Whether a shape, or the argument of a node, speaks of one of them."""
+        return any(leaf in self._numbered for leaf in variables_in(arg))
+
+
+def with_variables(arg: Any, leaves: Sequence[UOp]) -> Any:
+    """A shape or region over numbers with these variables in their places."""
+    return rebound(arg, lambda leaf: leaf if isinstance(leaf.arg[0], str) else leaves[leaf.arg[0]])
