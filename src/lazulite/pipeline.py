@@ -21,6 +21,7 @@ from lazulite.kernel.blocks import block_statements
 from lazulite.kernel.flatten import flatten
 from lazulite.kernel.statements import close_loops, each_statement, has_statements
 from lazulite.kernel.steps import Step, within
+from lazulite.lower.accumulate import accumulate
 from lazulite.lower.addresses import split_addresses
 from lazulite.lower.decompose import decompose
 from lazulite.lower.decompose_reduce import decompose_reductions
@@ -62,7 +63,8 @@ def _loops(root: UOp, request: Request) -> UOp:
     def loops(kernel: UOp, number: int) -> UOp:
         steps = within(request.steps, number)
         scheduled = kernel if number < 0 else apply(kernel, steps)
-        return build(group_sums(flatten(mark(stage_memory(scheduled, steps), steps))), request.target)
+        staged = mark(stage_memory(scheduled, steps), steps)
+        return build(group_sums(flatten(accumulate(staged))), request.target)
 
     return close_loops(each_statement(root, loops))
 

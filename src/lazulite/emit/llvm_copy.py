@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from lazulite.analysis.access import coefficient
-from lazulite.emit.llvm_memory import OPEN, MemoryWriter, stored_type
+from lazulite.emit.llvm_memory import OPEN, stored_type
+from lazulite.emit.llvm_transpose import TransposeWriter
 from lazulite.emit.llvm_values import At
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
@@ -36,7 +37,7 @@ class _Block:
         return self.rows if self.word is None else (*self.rows, self.word)
 
 
-class CopyWriter(MemoryWriter):
+class CopyWriter(TransposeWriter):
     """Writes stores of whole blocks."""
 
     def __init__(self, linear: UOp) -> None:
@@ -44,6 +45,9 @@ class CopyWriter(MemoryWriter):
         self._blocks = {node: block for node in self.nodes if (block := self._block(node)) is not None}
         self.moved = frozenset(store.src[2] for store, block in self._blocks.items() if block.word is not None)
         """Loads that are written together with their stores."""
+
+    def row_beside_row(self, store: UOp) -> UOp | None:
+        return None if store in self._blocks else super().row_beside_row(store)
 
     def store_block(self, node: UOp, at: At) -> bool:
         """With the last row of a block, the block; whether the store is part of one."""

@@ -15,11 +15,13 @@ from dataclasses import dataclass, field
 
 from lazulite.base.errors import StageError
 from lazulite.ir import ops
+from lazulite.ir.blocks import is_looping
 from lazulite.ir.bounds import Linear, linear
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.uop import UOp, index, substitute, toposort
 from lazulite.kernel.gates import split_gate
 from lazulite.kernel.nest import by_order, grain
+from lazulite.kernel.partial_sums import check_partial_sums
 from lazulite.kernel.steps import (
     Block,
     Group,
@@ -37,6 +39,7 @@ from lazulite.kernel.steps import (
     Tile,
     Vectorize,
     Within,
+    names,
 )
 from lazulite.kernel.steps import name_text as text_of
 from lazulite.simplify.division import quotient
@@ -55,6 +58,8 @@ class _Leaf:
     reduces: bool
     kind: str = "loop"
     grouped: bool = False
+    whole: bool = False
+    """Whether all turns are taken, in registers or a matrix unit, also beyond an end."""
 
     @property
     def extent(self) -> int:
@@ -113,6 +118,7 @@ def apply(kernel: UOp, steps: Iterable[Step]) -> UOp:
         _take(nest, step)
     sink = _rewrite(nest, _final_ranges(nest))
     _check(sink)
+    check_partial_sums(sink)
     return sink
 
 
@@ -156,6 +162,7 @@ def _read(kernel: UOp) -> _Nest:
     nodes = toposort(kernel)
     reduces = {source for node in nodes if node.op is ops.REDUCE for source in node.src[1:]}
     ranges = by_order(node for node in nodes if node.op is ops.RANGE)
+    ranges.sort(key=lambda node: node in reduces)  # outer ones first, however they are numbered
     leaves = {node.arg[0]: _Leaf(node.src[0], node in reduces) for node in ranges}
     return _Nest(kernel, leaves, list(leaves), list(leaves))
 
@@ -191,11 +198,12 @@ def _take(nest: _Nest, step: Step) -> None:
             )
         nest.leaf(step.range).grouped = True
     elif isinstance(step, Stage):
-        for name in step.axes:
-            nest.leaf(name)
+        for axis in step.axes:
+            for name in names(axis):
+                nest.leaf(name)
     elif isinstance(step, MatrixUnit):
         for name in (*step.rows, *step.columns, *step.depth):
-            nest.leaf(name)
+            nest.leaf(name).whole = True
     elif isinstance(step, Block | Within):
         raise StageError("kernel.steps", "a kernel without intermediates has no statements to run in blocks")
     elif not isinstance(step, Keep | Prefetch | Stream):
@@ -250,11 +258,27 @@ def _part_reduction(node: UOp, old: UOp, table: dict[UOp, UOp], part: UOp) -> UO
 
 def _final_ranges(nest: _Nest) -> dict[Name, UOp]:
     """The ranges that stay, numbered by place; ranges with one turn are gone."""
-    outer = [name for name in nest.order if not nest.leaves[name].reduces]
-    inner = [name for name in nest.order if nest.leaves[name].reduces]
-    kept = [name for name in outer + inner if nest.leaves[name].extent != 1]
-    return {name: _range((place, *name), nest.leaves[name].size, nest.leaves[name].kind)
-            for place, name in enumerate(kept)}  # fmt: skip
+    kept = [name for name in nest.order if nest.leaves[name].extent != 1]
+    ranges: dict[Name, UOp] = {}
+    for place, name in enumerate(kept):
+        turns = _turns(nest, ranges, name)
+        ranges[name] = UOp(ops.RANGE, dtypes.index, (turns,), ((place, *name), nest.leaves[name].kind))
+    return ranges
+
+
+def _turns(nest: _Nest, ranges: dict[Name, UOp], name: Name) -> UOp:
+    """How many turns a range has: the inner loop of a split with a remainder ends early in the last block."""
+    leaf, split = nest.leaves[name], name[:-1]
+    if split not in nest.splits or name[-1] == 0 or leaf.kind != "loop" or leaf.grouped or leaf.whole:
+        return leaf.size
+    size, factor = nest.splits[split]
+    outer = [part for part in nest.order if part[: len(name)] == (*split, 0) and nest.leaves[part].extent != 1]
+    if size.op is not ops.CONST or size.value % factor == 0:
+        return leaf.size
+    if any(part not in ranges or not is_looping(ranges[part]) for part in outer):
+        return leaf.size
+    block = _replacement(nest, ranges, (*split, 0)).value
+    return size if block.op is ops.CONST else (block * -factor + size).minimum(leaf.size)
 
 
 @dataclass(slots=True)
@@ -279,9 +303,14 @@ def _replacement(nest: _Nest, ranges: dict[Name, UOp], name: Name) -> _Replaceme
     outer, inner = (_replacement(nest, ranges, (*name, part)) for part in (0, 1))
     value = _sum(_multiple(outer.value, factor), inner.value)
     gate = _both(outer.gate, inner.gate)
-    if grain(size) % factor:
+    if grain(size) % factor and not _ends_early(ranges.get((*name, 1))):
         gate = _both(gate, value < size)
     return _Replacement(value, gate, outer.loops + inner.loops, outer.groups + inner.groups)
+
+
+def _ends_early(inner: UOp | None) -> bool:
+    """Whether the inner loop of a split has no turns beyond the end, so that no gate is needed."""
+    return inner is not None and inner.src[0].op is not ops.CONST
 
 
 def _multiple(value: UOp, factor: int) -> UOp:
@@ -371,16 +400,12 @@ def _converted_from(value: UOp) -> UOp:
 
 
 def _check(sink: UOp) -> None:
-    """A reduction must lie inside the loops that its value varies with; a value has at most one lane range."""
+    """Only the outermost loop is parallel; a value has at most one lane range."""
     nodes = toposort(sink)
     loops = [node for node in nodes if node.op is ops.RANGE and node.arg[1] in ("loop", "parallel")]
     first = min((r.arg[0] for r in loops), default=None)
     if any(r.arg[1] == "parallel" and r.arg[0] != first for r in loops):
         raise StageError("kernel.steps", "only the outermost loop can be parallel")
     for node in nodes:
-        if node.op is ops.REDUCE:
-            outer = max((r.arg[0] for r in node.ranges if r.arg[1] in ("loop", "parallel")), default=(-1,))
-            if any(r.arg[0] < outer for r in node.src[1:] if r.arg[1] == "loop"):
-                raise StageError("kernel.steps", "a reduction stands outside a loop that its value varies with")
         if sum(r.arg[1] == "lane" for r in node.ranges) > 1:
             raise StageError("kernel.steps", "a value varies with two vectorized ranges")

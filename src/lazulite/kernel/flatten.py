@@ -7,29 +7,31 @@ between rows, and a remainder occurs once in the whole tensor instead of once a 
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from lazulite.ir import ops
 from lazulite.ir.bounds import Linear, linear
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.uop import UOp, index, toposort
 
 
-def flatten(sink: UOp) -> UOp:
-    """The kernel with every such pair merged; the merged range has the order of the outer one."""
+def flatten(sink: UOp, among: Container[UOp] | None = None) -> UOp:
+    """The kernel with every such pair (`among` these) merged; the merged range has the order of the outer one."""
     while True:
-        pair = _mergeable(sink)
+        pair = _mergeable(sink, among)
         if pair is None:
             return sink
         sink = _merge(sink, *pair)
 
 
-def _mergeable(sink: UOp) -> tuple[UOp, UOp] | None:
+def _mergeable(sink: UOp, among: Container[UOp] | None) -> tuple[UOp, UOp] | None:
     nodes = toposort(sink)
     whole = (n for n in nodes if n.op is ops.RANGE and n.arg[1] == "loop" and n.src[0].op is ops.CONST)
     ranges = sorted(whole, key=lambda r: r.arg[0])
     forms = [linear(n.src[1]) for n in nodes if n.op in (ops.LOAD, ops.STORE)]
     fixed = _used_otherwise(nodes, forms)
     closers = {r: [n for n in nodes if n.op is ops.REDUCE and r in n.src[1:]] for r in ranges}
-    free = [r for r in ranges if r not in fixed]
+    free = [r for r in ranges if r not in fixed and (among is None or r in among)]
     for outer in free:
         for inner in free:
             if inner is not outer and _as_one(outer, inner, forms) and closers[outer] == closers[inner]:
@@ -47,6 +49,8 @@ def _used_otherwise(nodes: list[UOp], forms: list[Linear]) -> set[UOp]:
             if term.op is not ops.RANGE:
                 fixed |= term.ranges
     for node in nodes:
+        if node.op is ops.RANGE:
+            fixed |= node.src[0].ranges
         if node.dtype is not dtypes.index and node.op not in (ops.LOAD, ops.STORE, ops.REDUCE):
             fixed |= {r for s in node.src if s.dtype is dtypes.index for r in s.ranges}
         if node.op is ops.FOR:  # a copy into scratch memory: its loops are there already

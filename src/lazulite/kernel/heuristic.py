@@ -14,6 +14,7 @@ from lazulite.ir import ops
 from lazulite.ir.target import Target
 from lazulite.ir.uop import UOp, substitute
 from lazulite.kernel.block_choice import choose_blocks
+from lazulite.kernel.contraction import choose_product
 from lazulite.kernel.facts import KernelFacts
 from lazulite.kernel.flatten import flatten
 from lazulite.kernel.gates import split_gate
@@ -51,6 +52,9 @@ def choose(kernel: UOp, target: Target) -> tuple[Step, ...]:
     on_unit = choose_matrix_unit(facts)
     if on_unit is not None:
         return on_unit
+    product = choose_product(facts)
+    if product is not None:
+        return product
     lanes = choose_lanes(facts)
     transposition = find_transposition(facts, lanes)
     if transposition is not None:

@@ -17,6 +17,7 @@ from lazulite.ir.uop import UOp, toposort
 from lazulite.kernel.apply import Loop, loops_after
 from lazulite.kernel.nest import extent
 from lazulite.kernel.steps import (
+    Axis,
     Keep,
     Name,
     Parallel,
@@ -29,6 +30,7 @@ from lazulite.kernel.steps import (
     Stream,
     Tile,
     Vectorize,
+    names,
 )
 
 Steps = tuple[Step, ...]
@@ -53,12 +55,21 @@ class _Schedule:
         new = (Split(name, factor), *[kind((*name, 1)) for kind in kinds])
         parts = ((*name, 0),) if kinds else ((*name, 0), (*name, 1))
         order = tuple([Reorder(_instead(step.ranges, name, parts)) for step in self.order])
-        copies = [replace(s, axes=_instead(s.axes, name, parts)) if isinstance(s, Stage) else s for s in self.copies]
+        copies = [replace(s, axes=_axes(s.axes, name, parts)) if isinstance(s, Stage) else s for s in self.copies]
         return _Schedule((*self.cuts, *new), order, tuple(copies))
 
 
-def _instead(names: Iterable[Name], old: Name, parts: tuple[Name, ...]) -> tuple[Name, ...]:
-    return tuple([part for name in names for part in (parts if name == old else (name,))])
+def _instead(ranges: Iterable[Name], old: Name, parts: tuple[Name, ...]) -> tuple[Name, ...]:
+    return tuple([part for name in ranges for part in (parts if name == old else (name,))])
+
+
+def _axes(axes: Iterable[Axis], old: Name, parts: tuple[Name, ...]) -> tuple[Axis, ...]:
+    """The axes of a copy; parts of a range that shared an axis share it."""
+    found: list[Axis] = []
+    for axis in axes:
+        ranges = names(axis)
+        found += _instead(ranges, old, parts) if len(ranges) == 1 else [_instead(ranges, old, parts)]
+    return tuple(found)
 
 
 def neighbours(kernel: UOp, steps: Steps, target: Target) -> Iterator[Steps]:
@@ -130,9 +141,9 @@ def _reordered(schedule: _Schedule, loops: list[Loop]) -> Iterator[_Schedule]:
     plain = [loop for loop in loops if _turns(loop)]
     for at in range(len(plain) - 1):
         if plain[at].reduces == plain[at + 1].reduces:
-            names = [loop.name for loop in plain]
-            names[at : at + 2] = [names[at + 1], names[at]]
-            yield replace(schedule, order=(Reorder(tuple(names)),))
+            order = [loop.name for loop in plain]
+            order[at : at + 2] = [order[at + 1], order[at]]
+            yield replace(schedule, order=(Reorder(tuple(order)),))
 
 
 def _unrolled(schedule: _Schedule, loops: list[Loop]) -> Iterator[_Schedule]:
@@ -150,10 +161,10 @@ def _blocked(schedule: _Schedule, loops: list[Loop]) -> Iterator[_Schedule]:
     """A loop in blocks, with the loop over the blocks outermost."""
     outer = [loop for loop in loops if _turns(loop) and not loop.reduces]
     for loop in outer:
-        names = [(*loop.name, 1) if other is loop else other.name for other in outer]
+        rest = [(*loop.name, 1) if other is loop else other.name for other in outer]
         for factor in _BLOCKS:
             if factor * 2 <= loop.extent:
-                order = (Reorder(((*loop.name, 0), *names)),)
+                order = (Reorder(((*loop.name, 0), *rest)),)
                 yield replace(schedule.cut(loop.name, factor), order=order)
 
 

@@ -30,15 +30,16 @@ class Plan:
 
     steps: list[Step] = field(default_factory=list)
 
-    def vectors(self, name: Name, extent: int, lanes: int, rows: int) -> list[Part]:
+    def vectors(self, name: Name, extent: int, lanes: int, rows: int, *, masked: bool = False) -> list[Part]:
         """Cut a range into vectors, `rows` of them at a time.
 
-        A range that fits those has a gate at its end; otherwise a remainder is one or two further parts.
+        A range that fits those has a gate at its end; otherwise a remainder is one or two further parts, or
+        `masked` off by a gate too.
         """
         if extent <= lanes:
             return [self._vector_part(name, extent, _power(extent), 1)]
-        if extent <= lanes * rows:
-            return [self._vector_part(name, extent, lanes, -(-extent // lanes))]
+        if extent <= lanes * rows or masked:
+            return [self._vector_part(name, extent, lanes, min(rows, -(-extent // lanes)))]
         block = lanes * max(1, min(rows, extent // lanes))
         whole = extent - extent % block
         if whole == extent:

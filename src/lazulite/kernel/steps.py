@@ -13,6 +13,8 @@ partitioning the range `n` makes `n.0` and `n.1`.  `parse(text(steps)) == steps`
     group 2.0          a reduction keeps a partial result for each turn of this range, then combines them
     stage 1 1.0 2 1.1  what loads of memory slot 1 read over these ranges is first copied to scratch memory that has
                        them as its axes, outermost first; the copy is redone when a range further out turns
+    stage 1 1.0+2 0    ranges 1.0 and 2 move along the same axis of the operand, as the places of a window and its
+                       elements do: they share an axis of the copy, which holds each element once
     keep 3 1           what is reduced over range 3 is computed into scratch memory, once, also for the same
                        expression over range 1 (which is cut in the same way)
     matrixunit 0.1 by 1.1 over 2.1 2.2
@@ -88,12 +90,25 @@ class Group:
     range: Name
 
 
+Axis = Name | tuple[Name, ...]
+"""One range, or several that share an axis of a copy."""
+
+
+def names(axis: Axis) -> tuple[Name, ...]:
+    """The ranges of an axis.
+
+    >>> names((0, 1)), names(((0, 1), (2,)))
+    (((0, 1),), ((0, 1), (2,)))
+    """
+    return tuple([part for part in axis if isinstance(part, tuple)]) or (axis,)  # type: ignore[return-value]
+
+
 @dataclass(frozen=True, slots=True)
 class Stage:
     """Copy what loads of a memory slot read over these ranges into scratch memory that has them as axes."""
 
     slot: int
-    axes: tuple[Name, ...]
+    axes: tuple[Axis, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +208,7 @@ def _line(step: Step) -> str:
     if isinstance(step, Keep):
         return " ".join([word, name_text(step.range), name_text(step.again)])
     if isinstance(step, Stage):
-        return " ".join([word, str(step.slot), *map(name_text, step.axes)])
+        return " ".join([word, str(step.slot), *["+".join(map(name_text, names(axis))) for axis in step.axes]])
     if isinstance(step, Prefetch):
         return " ".join([word, str(step.slot), name_text(step.range), name_text(step.ahead)])
     if isinstance(step, Stream):
@@ -222,7 +237,7 @@ def _parse_line(line: str) -> Step:
         if word == "reorder" and rest:
             return Reorder(tuple(map(_name, rest)))
         if word == "stage" and len(rest) > 1:
-            return Stage(int(rest[0]), tuple(map(_name, rest[1:])))
+            return Stage(int(rest[0]), tuple(map(_axis, rest[1:])))
         if word == "matrixunit":
             return _parse_matrix_unit(rest)
         if word == "keep" and len(rest) == 2:
@@ -251,6 +266,11 @@ def _parse_matrix_unit(words: list[str]) -> MatrixUnit:
     if not (rows and columns and depth):
         raise ValueError("a part without ranges")
     return MatrixUnit(rows, columns, depth, factor)
+
+
+def _axis(word: str) -> Axis:
+    joint = tuple(map(_name, word.split("+")))
+    return joint if len(joint) > 1 else joint[0]
 
 
 def _name(word: str) -> Name:

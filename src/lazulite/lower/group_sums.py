@@ -50,7 +50,7 @@ def _grouped(node: UOp) -> UOp:
 def _sum(node: UOp, value: UOp, r: UOp) -> UOp:
     """The sum of a value over one loop, in groups where that is long."""
     extent = _extent(r)
-    if extent <= GROUP:
+    if extent <= GROUP or r.src[0].op is not ops.CONST:
         return node.replace(src=(value, r))
     if r.src[0].op is not ops.CONST:
         return _open_sum(node, value, r)

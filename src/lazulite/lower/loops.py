@@ -125,14 +125,15 @@ def _separate(sink: UOp) -> UOp:
     """Give every `FOR` a `RANGE` of its own.
 
     The outermost of two loops over one range is renamed first, which may make further copies of
-    the loops inside it; those are renamed in the next round.
+    the loops inside it; those are renamed in the next round.  Loops are told apart by their order, since a
+    loop that ends early is another node as soon as the loop is that says where.
     """
     fresh = 0
     while True:
-        owner: dict[UOp, UOp] = {}
+        owner: dict[tuple[int, ...], UOp] = {}
         clash: UOp | None = None
         for node in toposort(sink):
-            if node.op is ops.FOR and owner.setdefault(node.src[0], node) is not node:
+            if node.op is ops.FOR and owner.setdefault(node.src[0].arg[0], node) is not node:
                 clash = node
         if clash is None:
             return sink

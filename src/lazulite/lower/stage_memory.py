@@ -17,15 +17,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from lazulite.analysis.access import coefficient
 from lazulite.ir import ops
 from lazulite.ir.dtype import by_name, dtypes
-from lazulite.ir.uop import UOp, index, substitute, toposort
+from lazulite.ir.uop import UOp, substitute, toposort
 from lazulite.kernel.gates import split_gate
-from lazulite.kernel.nest import count, extent, is_fixed
-from lazulite.kernel.steps import Keep, MatrixUnit, Name, Stage, Step
+from lazulite.kernel.nest import by_order, count, extent, is_fixed
+from lazulite.kernel.steps import Keep, MatrixUnit, Name, Stage, Step, names
+from lazulite.lower.copy_nest import ALIGNMENT, INNERMOST, copied, flat, in_loops, size_of
 
-_ALIGNMENT = 64
 _MOST_LANES, _MOST_ROWS, _MOST_INTERLEAVED, _MOST_STEP = 64, 16, 64, 4
-_INNERMOST = 1 << 16
-"""Copies come after all ranges that they may depend on."""
 
 
 def stage_memory(sink: UOp, steps: Iterable[Step]) -> UOp:
@@ -46,17 +44,24 @@ def _stage(sink: UOp, step: Stage, factors: Mapping[Name, str]) -> UOp:
     """The kernel with an operand copied; what varies with the ranges of `factors` in the type that these say."""
     nodes = toposort(sink)
     named = _named(nodes)
-    axes = [named[name] for name in step.axes if name in named]
+    axes = [[named[name] for name in names(axis) if name in named] for axis in step.axes]
     reduced = {r for node in nodes if node.op is ops.REDUCE for r in node.src[1:]}
-    own_axes = [axis for axis in axes if axis not in reduced] or axes  # two operands may read one slot
+    plain = list(itertools.chain(*axes))
+    own_axes = [axis for axis in plain if axis not in reduced] or plain  # two operands may read one slot
     loads = [node for node in nodes if _reads(node, step.slot) and node.ranges.intersection(own_axes)]
+    lanes = max([extent(r) for r in named.values() if r.arg[1] == "lane"], default=1)
     table = {}
     for number, load in enumerate(loads, _first_free(nodes)):
         wanted = next((factors[name] for r in load.ranges if (name := r.arg[0][1:]) in factors), None)
-        value = _converted(load, nodes) if wanted is None else load
-        held = value.cast(by_name(wanted)) if wanted else value
-        own = _all_axes([axis for axis in axes if axis in load.ranges], held)
-        table[value] = _read_back(_filled(held, own, number), own)
+        if wanted is not None:
+            held = load.cast(by_name(wanted)) if wanted else load
+            own = _all_axes([axis for axis in plain if axis in load.ranges], held)
+            table[load] = _read_back(_filled(held, own, number, _copy_kinds(held, own)), own)
+            continue
+        value = _converted(load, nodes)
+        joint = [found for axis in axes if (found := [r for r in axis if r in load.ranges])]
+        more = _further_axes(value, [r for axis in joint for r in axis])
+        table[value] = copied(value, load, [*joint, *[[r] for r in more]], number, lanes)
     return substitute([sink], table)[0]
 
 
@@ -99,8 +104,8 @@ def _keep(sink: UOp, step: Keep) -> UOp:
 
 def _stored_on_the_way(node: UOp, value: UOp, places: Sequence[UOp], number: int) -> tuple[UOp, UOp]:
     """The reduction that also stores its value, and the scratch memory once it is done."""
-    scratch = UOp(ops.SCRATCH, value.dtype, (), (number, count(places), _ALIGNMENT))
-    noted = UOp(ops.AFTER, value.dtype, (value, UOp(ops.STORE, dtypes.void, (scratch, _flat(places), value))))
+    scratch = UOp(ops.SCRATCH, value.dtype, (), (number, count(places), ALIGNMENT))
+    noted = UOp(ops.AFTER, value.dtype, (value, UOp(ops.STORE, dtypes.void, (scratch, flat(places), value))))
     reduction = node.replace(src=(substitute([node.src[0]], {value: noted})[0], *node.src[1:]))
     return reduction, UOp(ops.AFTER, value.dtype, (scratch, reduction))
 
@@ -149,36 +154,37 @@ def _alike(left: UOp, right: UOp) -> bool:
 
 def _all_axes(axes: Sequence[UOp], value: UOp) -> list[UOp]:
     """These axes and, inside of them, the rows and lanes of the value."""
+    return [*axes, *_further_axes(value, axes)]
+
+
+def _further_axes(value: UOp, axes: Sequence[UOp]) -> list[UOp]:
+    """The rows and lanes of the value that are not among these axes, and loops that end where one of these says."""
+    ends = [r for r in value.ranges if r not in axes and r.src[0].ranges.intersection(axes)]
     more = [r for r in value.ranges if r.arg[1] in ("row", "lane") and r not in axes]
-    return [*axes, *sorted(more, key=lambda r: (r.arg[1] == "lane", r.arg[0]))]
+    return by_order(ends) + sorted(more, key=lambda r: (r.arg[1] == "lane", r.arg[0]))
 
 
 def _filled(value: UOp, axes: Sequence[UOp], number: int, kinds: Mapping[UOp, str] | None = None) -> UOp:
     """Scratch memory that holds a value at every turn of its axes, which are run through as ranges of these kinds."""
-    scratch = UOp(ops.SCRATCH, value.dtype, (), (number, count(axes), _ALIGNMENT))
-    kinds = kinds or _copy_kinds(value, axes)
-    known = set(toposort(value, enter=lambda n: n.op is not ops.RANGE))
-    copies = [
-        UOp(ops.RANGE, dtypes.index, (_size(axis, known),), ((_INNERMOST, number, place), kinds[axis]))
-        for place, axis in enumerate(axes)
-    ]
-    copied = substitute([value], dict(zip(axes, copies, strict=True)))[0]
-    nest = UOp(ops.STORE, dtypes.void, (scratch, _flat(copies), copied))
-    for copy in reversed([c for c in copies if c.arg[1] == "loop"]):
-        nest = UOp(ops.FOR, dtypes.void, (copy, nest), 0)
-    return UOp(ops.AFTER, value.dtype, (scratch, nest))
+    scratch = UOp(ops.SCRATCH, value.dtype, (), (number, count(axes), ALIGNMENT))
+    copies = _copies(value, axes, number, kinds or {a: "loop" if a.arg[1] == "parallel" else a.arg[1] for a in axes})
+    held = substitute([value], dict(zip(axes, copies, strict=True)))[0]
+    store = UOp(ops.STORE, dtypes.void, (scratch, flat(copies), held))
+    return UOp(ops.AFTER, value.dtype, (scratch, in_loops(store, copies)))
 
 
-def _size(axis: UOp, known: set[UOp]) -> UOp:
-    """The turns of a copy's range: the most there are where they vary with what the value does not vary with, so
-    that the copy need not be redone."""
-    size = axis.src[0]
-    return size if all(node in known for node in toposort(size) if not node.src and node.op is not ops.CONST) else (
-        index(extent(axis)))  # fmt: skip
+def _copies(value: UOp, axes: Sequence[UOp], number: int, kinds: Mapping[UOp, str]) -> list[UOp]:
+    """The same ranges for a nest of its own; a loop may end where one further out says."""
+    table, known = dict[UOp, UOp](), set(toposort(value, enter=lambda n: n.op is not ops.RANGE))
+    early = any(a.src[0].op is not ops.CONST for a in axes)
+    for place, a in enumerate(by_order(axes) if early else axes):
+        turns = substitute([size_of(a, known)], table)
+        table[a] = UOp(ops.RANGE, a.dtype, tuple(turns), ((INNERMOST, number, place), kinds[a]))
+    return [table[a] for a in axes]
 
 
 def _read_back(filled: UOp, axes: Sequence[UOp]) -> UOp:
-    return UOp(ops.LOAD, filled.dtype, (filled, _flat(axes)))
+    return UOp(ops.LOAD, filled.dtype, (filled, flat(axes)))
 
 
 def _copy_kinds(value: UOp, axes: Sequence[UOp]) -> dict[UOp, str]:
@@ -210,13 +216,3 @@ def _along_memory(load: UOp, axes: Sequence[UOp]) -> UOp | None:
     steps = {axis: coefficient(load.src[1], axis) for axis in axes if is_fixed(axis) and extent(axis) <= _MOST_LANES}
     near = [axis for axis, step in steps.items() if step in range(1, _MOST_STEP + 1)]
     return min(near, key=lambda axis: (extent(axis) < _MOST_ROWS, steps[axis]), default=None)
-
-
-def _flat(ranges: Sequence[UOp]) -> UOp:
-    """The row-major position over the ranges."""
-    flat, stride = index(0), 1
-    for r in reversed(ranges):
-        term = r if stride == 1 else r * stride
-        flat = term if flat.is_const(0) else term + flat
-        stride *= extent(r)
-    return flat

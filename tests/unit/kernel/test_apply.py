@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from lazulite.base.errors import StageError
 from lazulite.ir import ops
+from lazulite.ir.dtype import dtypes
 from lazulite.kernel.apply import apply
 from lazulite.kernel.steps import Group, Parallel, Partition, Reorder, Split, Tile, Vectorize
 from support.kernels import (
@@ -51,7 +52,7 @@ def test_an_exact_split_needs_no_gate():
 
 
 def test_a_remainder_gates_loads_and_stores_that_vary_with_the_range():
-    kernel = apply(matmul(7, 3, 4), (Split((0,), 4),))
+    kernel = apply(matmul(7, 3, 4), (Split((0,), 4), Tile((0, 1))))
     gated = {node.src[0].arg[0] for node in listed(kernel, ops.LOAD) if len(node.src) == 3}
 
     assert {1} == gated
@@ -59,13 +60,13 @@ def test_a_remainder_gates_loads_and_stores_that_vary_with_the_range():
 
 
 def test_a_remainder_of_a_sum_of_products_adds_zeros_and_no_choice():
-    assert not listed(apply(matmul(2, 3, 7), (Split((2,), 4),)), ops.WHERE)
+    assert not listed(apply(matmul(2, 3, 7), (Split((2,), 4), Tile((2, 1)))), ops.WHERE)
 
 
 def test_a_remainder_of_a_maximum_becomes_its_identity():
     i, k = loop(0, 2), loop(1, 7)
     kernel = sink(store(param(0, 2), i, reduce(ops.MAX, load(param(1, 14), i * 7 + k), k)))
-    (choice,) = listed(apply(kernel, (Split((1,), 4),)), ops.WHERE)
+    (choice,) = listed(apply(kernel, (Split((1,), 4), Tile((1, 1)))), ops.WHERE)
 
     assert choice.src[2].is_const(float("-inf"))
 
@@ -106,12 +107,29 @@ def test_illegal_steps_say_why(steps, message):
         apply(matmul(8, 8, 8), steps)
 
 
-def test_loops_of_a_reduction_stay_inside_of_those_of_the_stores():
-    """`reorder` cannot move a reduction out of a loop that its value varies with."""
+def test_a_reduction_can_be_ordered_outside_of_the_loops_of_its_statement():
+    """Its partial sums then wait in the memory of the result."""
     kernel = apply(matmul(8, 8, 8), (Reorder(((2,), (0,), (1,))),))
     order = [r.arg[0][1:] for r in sorted(listed(kernel, ops.RANGE), key=lambda r: r.arg[0])]
 
-    assert (2,) == order[-1]
+    assert [(2,), (0,), (1,)] == order
+
+
+def test_a_reduction_of_another_type_than_its_result_stays_inside():
+    """Its partial sums cannot wait in the memory of the result."""
+    i, j, k = loop(0, 4), loop(1, 4), loop(2, 4)
+    product = load(param(1, 16), i * 4 + k) * load(param(2, 16), k * 4 + j)
+    total = reduce(ops.ADD, product, k).cast(dtypes.int32)
+    with pytest.raises(StageError, match="partial results cannot wait"):
+        apply(sink(store(param(0, 16, dtypes.int32), i * 4 + j, total)), (Reorder(((2,), (0,), (1,))),))
+
+
+def test_the_inner_loop_of_a_split_ends_early_in_the_last_block():
+    kernel = apply(matmul(7, 3, 4), (Split((0,), 4),))
+    inner = next(r for r in listed(kernel, ops.RANGE) if r.arg[0][1:] == (0, 1))
+
+    assert (3, 4) == inner.src[0].bounds
+    assert all(len(node.src) == 2 for node in listed(kernel, ops.LOAD))
 
 
 def test_a_statement_over_nothing_is_gone_and_a_sum_of_nothing_is_zero():

@@ -1,0 +1,439 @@
+"""Choose the blocks of a sum of products whose factors have output ranges of their own.
+
+Matrix products, convolutions and their gradients are one problem: a tile of results stays in registers, `rows` of one
+factor (read as scalars) times `vectors` of the other.  The scalars of a tile stay in the first cache, a
+block of vectors in the second, and long sums are cut so that both fit.  An operand that is awkward to read is
+copied in the order in which it will be read; a window over an image is copied with its border of zeros.
+Takes `KernelFacts`, gives schedule steps, or None for kernels of another kind.  The result does not depend on
+the number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import gcd
+
+from lazulite.analysis.contraction import contraction
+from lazulite.ir import ops
+from lazulite.ir.bounds import Linear, linear
+from lazulite.ir.dtype import dtypes
+from lazulite.ir.uop import UOp
+from lazulite.kernel.facts import KernelFacts
+from lazulite.kernel.gates import split_gate
+from lazulite.kernel.nest import by_order, count, extent, is_fixed
+from lazulite.kernel.plan import Part, Plan
+from lazulite.kernel.steps import Axis, Name, Parallel, Reorder, Split, Stage, Step
+
+_MOST_VECTORS, _MOST_ROWS = 6, 28
+_IN_FLIGHT = 8
+"""Multiply-adds that two units have under way: a smaller tile waits for itself."""
+_VECTOR_LOAD, _SCALAR_LOAD = 0.25, 0.03
+"""Cycles that a load of a tile's turn costs beside the multiply-adds: vectors come from the second cache."""
+_COPY, _TRANSPOSE, _GATHER, _SCATTER = 0.15, 0.4, 1.5, 2.0
+"""Cycles for an element that is copied in order, across, or from and to a place of its own."""
+_LONG, _BLOCK = 1024, 512
+"""From which length on a sum is cut, and the most turns of a block: its scalars fill half of the first cache."""
+_CHUNKS, _FEW = 8, 4
+"""Pieces of work to aim at, for a few threads to share evenly; and where each of them has to copy a whole operand."""
+_TALL = 8
+"""How many times longer the side of the scalars must be to be shared instead of that of the vectors."""
+_FORK = 60_000 * 2.8
+"""Cycles of one thread below which others are not worth it."""
+
+
+@dataclass(frozen=True)
+class Tile:
+    """One way to compute a product in registers, and what it costs in cycles."""
+
+    node: UOp
+    lane: UOp
+    vectors: int
+    rows: dict[UOp, int]
+    vector_side: frozenset[UOp]
+    scalar_side: frozenset[UOp]
+    cost: float
+
+
+@dataclass
+class Loops:
+    """The loops that the cuts leave, by their role."""
+
+    batch: list[Name] = field(default_factory=list)
+    blocks: list[Name] = field(default_factory=list)
+    """Loops over blocks of results, which threads share."""
+    sums: list[Name] = field(default_factory=list)
+    """Loops over blocks of a sum."""
+    rows: list[Name] = field(default_factory=list)
+    panels: list[Name] = field(default_factory=list)
+
+
+def choose_product(facts: KernelFacts) -> tuple[Step, ...] | None:
+    """The steps for a kernel whose work is one sum of products."""
+    tile = best_tile(facts)
+    return None if tile is None else _Scheduler(facts, tile).steps()
+
+
+# --- the tile ------------------------------------------------------------------------------------
+
+
+def best_tile(facts: KernelFacts) -> Tile | None:
+    """The cheapest tile, over the choices of which factor gives the vectors and along which range."""
+    if len(facts.reductions) != 1 or any(store.op is not ops.STORE for store in facts.sink.src):
+        return None
+    (node,) = facts.reductions
+    found = contraction(node)
+    if found is None or set(facts.outer) != node.ranges or not _worthwhile(found.left, found.right):
+        return None
+    if not all(map(is_fixed, node.src[0].ranges)):
+        return None
+    tiles = [
+        tile
+        for mine, other in ((found.right, found.left), (found.left, found.right))
+        for lane in by_order(mine)
+        for vectors in range(1, _MOST_VECTORS + 1)
+        if extent(lane) > 1 and (tile := _tile(facts, node, lane, vectors, mine, other)) is not None
+    ]
+    return min(tiles, key=lambda tile: tile.cost, default=None)
+
+
+def _worthwhile(left: Iterable[UOp], right: Iterable[UOp]) -> bool:
+    """Whether both factors are read again often enough to be kept in registers."""
+    return min(count(left), count(right)) >= 4 and max(count(left), count(right)) >= 8
+
+
+def _tile(
+    facts: KernelFacts, node: UOp, lane: UOp, vectors: int, mine: frozenset[UOp], other: frozenset[UOp]
+) -> Tile | None:
+    width = facts.lanes
+    if vectors > 1 and vectors > -(-extent(lane) // width):
+        return None
+    spare = 1 if facts.target.has(ops.FMA, node.dtype) else 2
+    most = min(_MOST_ROWS, (facts.target.registers - spare - vectors) // vectors)
+    rows = _rows(facts, lane, other, most)
+    blocks = 1.0
+    tall = 1
+    for r, size in rows.items():
+        parts = -(-extent(r) // size)
+        blocks *= parts
+        tall *= -(-extent(r) // parts)
+    panels = -(-extent(lane) // (width * vectors))
+    turn = max(tall * vectors, tall + vectors, _IN_FLIGHT) / 2 + _VECTOR_LOAD * vectors + _SCALAR_LOAD * tall
+    rest = count(node.src[0].ranges.difference([lane], rows))
+    cost = rest * blocks * panels * turn
+    cost += sum(_copy_cost(facts, load, lane) for load in facts.hot if lane in load.ranges)
+    cost += sum(_scalar_cost(facts, load, node) for load in facts.hot if lane not in load.ranges)
+    cost += sum(_store_cost(facts, store, lane, rows) for store in facts.sink.src)
+    return Tile(node, lane, vectors, rows, mine, other, cost)
+
+
+def _rows(facts: KernelFacts, lane: UOp, side: Iterable[UOp], most: int) -> dict[UOp, int]:
+    """Rows of a tile: first along what is contiguous in the result where the lanes are not, then along the longest."""
+    across = facts.stride(facts.sink.src[0], lane) != 1
+    free = sorted((r for r in side if extent(r) > 1), key=lambda r: (extent(r), r.arg[0]), reverse=True)
+    free.sort(key=lambda r: not (across and facts.stride(facts.sink.src[0], r) == 1))
+    rows: dict[UOp, int] = {}
+    for r in free:
+        if most >= 2:
+            rows[r] = min(extent(r), most)
+            most //= rows[r]
+    return rows
+
+
+def _copy_cost(facts: KernelFacts, load: UOp, lane: UOp) -> float:
+    """What it costs to have the vectors of a load contiguous."""
+    if facts.stride(load, lane) == 1:
+        each = _COPY
+    else:
+        each = _TRANSPOSE if any(facts.stride(load, r) == 1 for r in load.ranges) else _GATHER
+    elements: int = min(count(load.ranges), load.src[0].arg[1][0])
+    return each * elements
+
+
+def _scalar_cost(facts: KernelFacts, load: UOp, node: UOp) -> float:
+    """What it costs to have the scalars of a tile near each other."""
+    sums = [r for r in by_order(node.src[1:]) if r in load.ranges and extent(r) > 1]
+    if not sums or (len(load.src) == 2 and facts.stride(load, sums[-1]) == 1):
+        return 0.0
+    elements: int = min(count(load.ranges), load.src[0].arg[1][0])
+    return _TRANSPOSE * elements
+
+
+def _store_cost(facts: KernelFacts, store: UOp, lane: UOp, rows: Iterable[UOp]) -> float:
+    if facts.stride(store, lane) == 1:
+        each = _COPY
+    else:
+        each = _TRANSPOSE if any(facts.stride(store, r) == 1 for r in rows) else _SCATTER
+    return each * count(store.ranges)
+
+
+# --- loops ---------------------------------------------------------------------------------------
+
+
+class _Scheduler:
+    """Cuts the ranges of a kernel for a tile, orders the loops, and has operands copied."""
+
+    def __init__(self, facts: KernelFacts, tile: Tile) -> None:
+        self.facts, self.tile, self.plan = facts, tile, Plan()
+        self.parts: dict[UOp, list[Part]] = {}
+        self.loops = Loops()
+        self.inner: dict[UOp, list[Name]] = {}
+        """What is left of each reduced range inside of a block of the sum."""
+        loads = list(facts.hot)
+        self.vectors = [load for load in loads if tile.lane in load.ranges]
+        self.scalars = [load for load in loads if tile.lane not in load.ranges]
+        self.moved = {r for load in loads for group in _windows(load) if len(group) > 1 for r in group}
+        """Ranges that share an axis of an operand with others: their blocks must be of one size."""
+
+    def steps(self) -> tuple[Step, ...]:
+        self._cut_sum()
+        self._cut_rows()
+        self._cut_panels()
+        self._order()
+        self.plan.steps += [step for load in (*self.vectors, *self.scalars) if (step := self._stage(load))]
+        if self.tile.cost >= _FORK:
+            self._share()
+        return tuple(self.plan.steps)
+
+    # --- cuts -----------------------------------------------------------------------------------
+
+    def _cut_sum(self) -> None:
+        """Blocks of a long sum: whole outer ranges, and a part of the range at which it becomes too long."""
+        inside = 1
+        reduced = by_order(self.tile.node.src[1:])
+        cut = self._can_cut() and count(reduced) >= _LONG
+        for r in reversed(reduced):
+            name, turns = r.arg[0], extent(r)
+            if not cut or inside * turns <= _BLOCK:
+                self.inner[r] = [name]
+                inside *= turns
+            elif (size := self._block(r, inside)) == 1:
+                self.loops.sums.insert(0, name)
+                inside = _BLOCK
+            else:
+                self.plan.steps.append(Split(name, size))
+                self.loops.sums.insert(0, (*name, 0))
+                self.inner[r] = [(*name, 1)]
+                inside = _BLOCK
+        self.inner = {r: self.inner[r] for r in reduced if r in self.inner}
+
+    def _block(self, r: UOp, inside: int) -> int:
+        """How many turns of a range go into a block: a divisor where there is a good one, else equal blocks."""
+        turns, most = extent(r), max(1, _BLOCK // inside)
+        exact = _divisor(turns, most)
+        return exact if r in self.moved or 2 * exact > most else -(-turns // -(-turns // most))
+
+    def _can_cut(self) -> bool:
+        """Whether partial sums can wait in the memory of the result."""
+        store, *others = self.facts.sink.src
+        read = any(load.op is ops.LOAD and load.src[0] is store.src[0] for load in self.facts.accesses)
+        narrow = self.tile.node.dtype in (dtypes.float16, dtypes.bfloat16)
+        return not others and not read and not narrow and self.tile.node.dtype is store.src[0].dtype
+
+    def _cut_rows(self) -> None:
+        for r in by_order(self.tile.scalar_side):
+            size = self.tile.rows.get(r, 1)
+            self.parts[r] = self.plan.rows(r.arg[0], extent(r), size) if size > 1 else [_whole(r)]
+
+    def _cut_panels(self) -> None:
+        for r in by_order(self.tile.node.ranges - self.tile.scalar_side):
+            if r is self.tile.lane:
+                self.parts[r] = self.plan.vectors(
+                    r.arg[0],
+                    extent(r),
+                    self.facts.lanes,
+                    self.tile.vectors,
+                    masked=self.facts.target.vector_bytes == 64,
+                )
+            else:
+                self.parts[r] = [_whole(r)]
+
+    # --- order ----------------------------------------------------------------------------------
+
+    def _order(self) -> None:
+        """Batches, blocks of results, blocks of the sum, then rows, and panels of vectors innermost."""
+        tile, loops = self.tile, self.loops
+        loops.rows = [p.loop for r in self._tall() for p in self.parts[r] if p.turns > 1]
+        loops.panels = [p.loop for p in self.parts[tile.lane] if p.turns > 1]
+        loops.batch = [r.arg[0] for r in self._outermost()]
+        self._block_results()
+        order = [*loops.blocks, *loops.batch, *loops.sums, *loops.rows, *loops.panels]
+        if len(loops.batch) and self._batches() >= _CHUNKS:
+            order = [*loops.batch, *loops.blocks, *loops.sums, *loops.rows, *loops.panels]
+        self.first = order[0] if order else None
+        order += self._registers()
+        if len(order) > 1:
+            self.plan.steps.append(Reorder(tuple(order)))
+
+    def _registers(self) -> list[Name]:
+        """Rows outside of vectors: a scalar is then used up before the next one is read."""
+        parts = [p for r in self.tile.rows for p in self.parts[r]] + self.parts[self.tile.lane]
+        return [name for p in parts for name in (p.row, p.lane) if name is not None]
+
+    def _batches(self) -> int:
+        return max(map(extent, self._outermost()[:1]), default=1)
+
+    def _tall(self) -> list[UOp]:
+        """The ranges of the scalars that have rows or share an axis of the operand with one of a sum."""
+        return [r for r in by_order(self.tile.scalar_side) if r in self.tile.rows or r in self.moved]
+
+    def _outermost(self) -> list[UOp]:
+        """Ranges for each of whose turns the tiles go over the results anew."""
+        inside = {self.tile.lane, *self._tall()}
+        return [r for r in by_order(self.tile.node.ranges) if r not in inside and extent(r) > 1]
+
+    def _block_results(self) -> None:
+        """Blocks that threads share: of panels where there are many, else of rows."""
+        panels = self.parts[self.tile.lane][0]
+        rows = [p for r in self._tall() for p in self.parts[r] if p.turns > 1]
+        if (panels.turns >= _FEW and _TALL * extent(self.tile.lane) >= count(self._tall())) or not rows:
+            room = max(1, self.facts.target.l2 // 4 // self._panel_bytes())
+            pieces = _FEW if any(_windows(load) for load in self.scalars) else _CHUNKS
+            self._split_block(panels, min(max(1, panels.turns // pieces), room), self.loops.panels)
+        elif self.loops.sums:
+            self._split_block(rows[0], -(-rows[0].turns // _CHUNKS), self.loops.rows)
+
+    def _split_block(self, part: Part, size: int, loops: list[Name]) -> None:
+        """Blocks of so many turns of a loop, or a few less."""
+        if any(part.loop[: len(r.arg[0])] == r.arg[0] for r in self.moved):
+            size = _divisor(part.turns, size)
+        if size == 1:
+            if part.loop in loops:
+                loops.remove(part.loop)
+                self.loops.blocks.append(part.loop)
+        elif size < part.turns:
+            self.plan.steps.append(Split(part.loop, size))
+            loops[loops.index(part.loop)] = (*part.loop, 1)
+            self.loops.blocks.append((*part.loop, 0))
+
+    def _panel_bytes(self) -> int:
+        turns = min(count(self.inner), _BLOCK) if self.loops.sums else count(self.inner)
+        return max(1, turns * self.tile.vectors * self.facts.lanes * self.vectors[0].dtype.itemsize)
+
+    def _share(self) -> None:
+        """Threads share the outermost loop, unless it is a block of a sum."""
+        if self.first is not None and self.first not in self.loops.sums:
+            self.plan.steps.append(Parallel(self.first))
+
+    # --- copies ---------------------------------------------------------------------------------
+
+    def _stage(self, load: UOp) -> Stage | None:
+        """The copy of an operand, where it is better read from one."""
+        if load.src[0].op is not ops.PARAM:
+            return None
+        windows = _windows(load)
+        lanes = load in self.vectors
+        if windows and (not lanes or (self.facts.stride(load, self.tile.lane) == 1 and self._is_exact())):
+            return self._window(load, windows)
+        if lanes:
+            return self._panel(load) if self._wants_panel(load) else None
+        return self._scalar_panel(load)
+
+    def _is_exact(self) -> bool:
+        """Whether no lane is beyond the end of its range."""
+        return sum(p.turns * p.rows * p.lanes for p in self.parts[self.tile.lane]) == extent(self.tile.lane)
+
+    def _is_factor(self, load: UOp) -> bool:
+        """Whether the load is multiplied as it is; what is converted first is better converted once."""
+        return load in split_gate(ops.ADD, self.tile.node.src[0])[1].src
+
+    def _wants_panel(self, load: UOp) -> bool:
+        large = count(load.ranges) * load.dtype.itemsize > self.facts.target.l2 // 4
+        plain = len(load.src) == 2 and self._is_factor(load) and self.facts.stride(load, self.tile.lane) == 1
+        return large or not plain
+
+    def _panel(self, load: UOp) -> Stage:
+        """Panels of vectors: for each, the turns of the sum one after another."""
+        lane = self.parts[self.tile.lane]
+        panels = list(self.loops.panels)
+        sums = [name for r, names in self.inner.items() if r in load.ranges and extent(r) > 1 for name in names]
+        rows = [p.row for p in lane if p.row is not None]
+        lanes = [p.lane for p in lane if p.lane is not None]
+        return Stage(load.src[0].arg[0], (*panels, *sums, *rows, *lanes))
+
+    def _scalar_panel(self, load: UOp) -> Stage | None:
+        """The scalars of a tile side by side, where they are not already, or where their rows collide in the cache."""
+        sums = [r for r in self.inner if r in load.ranges and extent(r) > 1]
+        if not sums or (len(load.src) == 2 and self._is_factor(load) and self.facts.stride(load, sums[-1]) == 1):
+            return None
+        rows = [p.row for r in self.tile.rows if r in load.ranges for p in self.parts[r] if p.row is not None]
+        return Stage(load.src[0].arg[0], (*[name for r in sums for name in self.inner[r]], *rows))
+
+    def _window(self, load: UOp, windows: Sequence[Sequence[UOp]]) -> Stage:
+        """The part of an operand that windows move over, with its border."""
+        axes: list[Axis] = []
+        for group in windows:
+            names = tuple([name for r in group for name in self._leaves(r)])
+            if names:
+                axes.append(names if len(names) > 1 else names[0])
+        return Stage(load.src[0].arg[0], tuple(axes))
+
+    def _leaves(self, r: UOp) -> list[Name]:
+        """The loops, rows and lanes of a range that a copy covers."""
+        if extent(r) == 1:
+            return []
+        if r in self.tile.node.src[1:]:
+            return self.inner.get(r, [])
+        if r is not self.tile.lane and r not in self._tall():
+            return []
+        loops = [*self.loops.rows, *self.loops.panels]
+        within = [name for p in self.parts[r] for name in loops if name[: len(p.loop)] == p.loop]
+        return within + [name for p in self.parts[r] for name in (p.row, p.lane) if name is not None]
+
+
+def _divisor(turns: int, most: int) -> int:
+    """The largest divisor up to a limit."""
+    return next(size for size in range(most, 0, -1) if turns % size == 0)
+
+
+def _whole(r: UOp) -> Part:
+    return Part(r.arg[0], extent(r), None, 1, None, 1)
+
+
+def _windows(load: UOp) -> list[list[UOp]]:
+    """The ranges of a load by the axis of memory that they move along; empty where no two share an axis."""
+    form = linear(load.src[1])
+    conditions = _conditions(load)
+    if conditions is None or any(term.op is not ops.RANGE for term in form.terms):
+        return []
+    bounded = {term for each in conditions for term in each.terms}
+    groups: list[list[UOp]] = []
+    for r in sorted(form.terms, key=lambda r: (-abs(form.terms[r]), r.arg[0])):
+        reach = abs(form.terms[r]) * (extent(r) - 1)
+        tied = (g for g in groups if any(_tied(r, q, conditions) for q in g))
+        near = (g for g in groups if r not in bounded and any(reach >= abs(form.terms[q]) for q in g))
+        home = next(tied, None) or next(near, None)
+        if home is None:
+            groups.append([r])
+        else:
+            home.append(r)
+    shared = any(len(g) > 1 for g in groups)
+    return groups if shared and all(_moves_as_one(g, form, each) for g in groups for each in conditions) else []
+
+
+def _conditions(load: UOp) -> list[Linear] | None:
+    """What the comparisons of a load's gate compare with zero; None where there is another condition."""
+    found: list[Linear] = []
+    pending = list(load.src[2:])
+    while pending:
+        node = pending.pop()
+        if node.op is ops.AND:
+            pending += node.src
+        elif node.op in (ops.LT, ops.LE) and node.src[0].dtype is dtypes.index:
+            found.append(linear(node.src[1] + node.src[0] * -1))
+        else:
+            return None
+    return found
+
+
+def _tied(r: UOp, q: UOp, conditions: Iterable[Linear]) -> bool:
+    """Whether a condition on the operand's border is on both ranges together."""
+    return any(r in each.terms and q in each.terms for each in conditions)
+
+
+def _moves_as_one(group: Sequence[UOp], form: Linear, condition: Linear) -> bool:
+    """Whether a condition changes along the axis as the index does, or not at all."""
+    ratios = {Fraction(condition.terms.get(r, 0), form.terms[r]) for r in group}
+    step = gcd(*[form.terms[r] for r in group])
+    return len(ratios) == 1 and (ratios.pop() * step).denominator == 1

@@ -1,0 +1,44 @@
+"""Sums that are made block by block: partial results wait in the memory that the kernel writes.
+
+Takes the kernel after its schedule steps.  A `REDUCE` whose range has been ordered outside of loops that its
+value varies with cannot keep its state in registers.  Each turn of that range then adds the partial sum of its
+block to what the turns before have left in the place of the result, and the last one stores what the
+kernel makes of the total.  Gives the same kernel with no such range in a `REDUCE`.  The sum of a block is complete
+before it is added, so a sum of blocks is more exact than one long chain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from lazulite.ir import ops
+from lazulite.ir.uop import UOp, substitute
+from lazulite.kernel.partial_sums import partial_sums
+
+
+def accumulate(sink: UOp) -> UOp:
+    """The kernel with every such sum as a partial one."""
+    stores = tuple([_accumulated(store) for store in sink.src])
+    return sink if stores == sink.src else sink.replace(src=stores)
+
+
+def _accumulated(store: UOp) -> UOp:
+    found = partial_sums(store)
+    if not found:
+        return store
+    ((node, blocks),) = found
+    memory, place = store.src[:2]
+    first, last = _all(r.eq(0) for r in blocks), _all(r.eq(r.src[0] + -1) for r in blocks)
+    before = UOp(ops.LOAD, node.dtype, (memory, place, _all([*store.src[3:], ~first])))
+    rest = [r for r in node.src[1:] if r not in blocks]
+    part = node.replace(src=(node.src[0], *rest)) if rest else node.src[0]
+    total = UOp.apply(node.arg[0], before, part)
+    (value,) = substitute([store.src[2]], {node: total})
+    return store.replace(src=(memory, place, value if value is total else last.where(value, total), *store.src[3:]))
+
+
+def _all(gates: Iterable[UOp]) -> UOp:
+    joined, *more = gates
+    for gate in more:
+        joined = joined & gate
+    return joined

@@ -1,0 +1,202 @@
+"""The loops that copy an operand into scratch memory, with vectors along whichever side is contiguous.
+
+Takes a value that one load and what is done to it alone make up, and the axes of its copy.  Several ranges that walk
+along one axis of the operand, as a window and its places do, share an axis of the copy: it holds every element
+once, and the zeros around the operand.  Where the operand is contiguous along another axis than the copy, square
+blocks are loaded along the one and stored along the other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from lazulite.analysis.access import coefficient
+from lazulite.base.errors import StageError
+from lazulite.ir import ops
+from lazulite.ir.bounds import linear
+from lazulite.ir.dtype import dtypes
+from lazulite.ir.uop import UOp, index, substitute, toposort
+from lazulite.kernel.flatten import flatten
+from lazulite.kernel.nest import by_order, extent
+
+ALIGNMENT = 64
+INNERMOST = 1 << 16
+"""Copies come after all ranges that they may depend on."""
+_COMPARISONS = (ops.LT, ops.LE, ops.EQ, ops.NE)
+_SHORT = 4
+"""Fewer neighbours than these are not worth a vector."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Axis:
+    """An axis of a copy: its ranges, how far each moves along it, and the position where the first element lies."""
+
+    ranges: tuple[UOp, ...]
+    steps: tuple[int, ...]
+    low: int
+    size: int
+
+    @property
+    def position(self) -> UOp:
+        """Where on the axis the ranges are."""
+        place = index(-self.low)
+        for r, step in zip(self.ranges, self.steps, strict=True):
+            place = _plus(r if step == 1 else r * step, place)
+        return place
+
+
+def copied(value: UOp, load: UOp, axes: Sequence[Sequence[UOp]], number: int, lanes: int) -> UOp:
+    """A load from scratch memory in place of the value."""
+    table = [_axis(load, ranges) for ranges in axes]
+    size = math.prod(axis.size for axis in table)
+    scratch = UOp(ops.SCRATCH, value.dtype, (), (number, size, ALIGNMENT))
+    held, copies = _moved(value, table, number)
+    store = UOp(ops.STORE, dtypes.void, (scratch, flat(copies), held))
+    filled = UOp(ops.AFTER, value.dtype, (scratch, _in_vectors(store, copies, number, lanes)))
+    return UOp(ops.LOAD, value.dtype, (filled, _flat([axis.position for axis in table], [a.size for a in table])))
+
+
+def _axis(load: UOp, ranges: Sequence[UOp]) -> _Axis:
+    if len(ranges) == 1:
+        return _Axis(tuple(ranges), (1,), 0, extent(ranges[0]))
+    moves = [coefficient(load.src[1], r) for r in ranges]
+    if not all(moves) or any(r.src[0].op is not ops.CONST for r in ranges):
+        raise StageError("kernel.steps", "ranges that share an axis of a copy must move along it by fixed steps")
+    common = math.gcd(*[m for m in moves if m])
+    steps = tuple([m // common for m in moves if m])
+    reach = [step * (extent(r) - 1) for step, r in zip(steps, ranges, strict=True)]
+    low, high = sum(min(d, 0) for d in reach), sum(max(d, 0) for d in reach)
+    return _Axis(tuple(ranges), steps, low, high - low + 1)
+
+
+def _moved(value: UOp, axes: Sequence[_Axis], number: int) -> tuple[UOp, list[UOp]]:
+    """The value over loops of its own, one for each axis."""
+    copies: dict[_Axis, UOp] = {}
+    plain, known = dict[UOp, UOp](), set(toposort(value, enter=lambda n: n.op is not ops.RANGE))
+    for axis in sorted(
+        axes, key=lambda a: min(r.arg[0] for r in a.ranges)
+    ):  # a loop may end where one further out says
+        turns = substitute([size_of(axis.ranges[0], known)], plain) if len(axis.ranges) == 1 else [index(axis.size)]
+        copies[axis] = UOp(ops.RANGE, dtypes.index, tuple(turns), ((INNERMOST, number, len(copies)), "loop"))
+        if len(axis.ranges) == 1:
+            plain[axis.ranges[0]] = copies[axis]
+    (value,) = substitute([value], plain)
+    for axis in axes:
+        if len(axis.ranges) > 1:
+            value = _along(value, axis, copies[axis])
+    return value, [copies[axis] for axis in axes]
+
+
+def _along(value: UOp, axis: _Axis, copy: UOp) -> UOp:
+    """The value with every index that moves along the axis at the position of the copy's loop."""
+    own, done = set(axis.ranges), dict[UOp, UOp]()
+    place = _plus(copy, index(axis.low))
+    for node in toposort(value, enter=lambda n: n.dtype is not dtypes.index and not _compares(n)):
+        if not own & node.ranges:
+            done[node] = node
+        elif node.dtype is dtypes.index:
+            done[node] = _replaced(node, axis, place)
+        elif _compares(node):
+            left, right = node.src  # each may move otherwise, only their distance counts
+            done[node] = UOp.apply(node.op, index(0), _replaced(right + left * -1, axis, place))
+        else:
+            src = tuple([done[s] for s in node.src])
+            done[node] = node if src == node.src else node.replace(src=src)
+    return done[value]
+
+
+def _compares(node: UOp) -> bool:
+    return node.op in _COMPARISONS and node.src[0].dtype is dtypes.index
+
+
+def _replaced(node: UOp, axis: _Axis, place: UOp) -> UOp:
+    form = linear(node)
+    factors = {form.terms.get(r, 0) / step for r, step in zip(axis.ranges, axis.steps, strict=True)}
+    others = {term: factor for term, factor in form.terms.items() if term not in axis.ranges}
+    factor = factors.pop()
+    if factors or factor != int(factor) or any(set(axis.ranges) & term.ranges for term in others):
+        raise StageError("kernel.steps", "an index moves with the ranges of a shared axis otherwise than along it")
+    total = index(form.constant)
+    for term, times in {**others, place: int(factor)}.items():
+        total = _plus(term * times if times != 1 else term, total)
+    return total
+
+
+# --- loops --------------------------------------------------------------------------------------
+
+
+def _in_vectors(store: UOp, copies: Sequence[UOp], number: int, lanes: int) -> UOp:
+    """The nest of loops of a copy."""
+    sink = UOp(ops.SINK, dtypes.void, (store,))
+    (store,) = flatten(sink, frozenset(copies)).src
+    loops = by_order(r for r in store.ranges if r.arg[0][:2] == (INNERMOST, number))
+    load = next(node for node in toposort(store.src[2]) if node.op is ops.LOAD)
+    within = [r for r in loops if r.src[0].op is ops.CONST and extent(r) > 1]
+    read = max((r for r in within if coefficient(load.src[1], r) == 1), key=extent, default=None)
+    written = next((r for r in within if coefficient(store.src[1], r) == 1), None)
+    lane = read if read is not None and extent(read) >= _SHORT else written
+    if lane is None or lanes == 1:
+        return in_loops(store, loops)
+    store, loops = _split(store, loops, lane, min(lanes, 1 << (extent(lane) - 1).bit_length()), "lane")
+    if written is not None and written is not lane:
+        rows = next(n for n in range(min(lanes, extent(written)), 0, -1) if extent(written) % n == 0)
+        store, loops = _split(store, loops, written, rows, "row")
+    return in_loops(store, loops)
+
+
+def _split(store: UOp, loops: Sequence[UOp], r: UOp, size: int, kind: str) -> tuple[UOp, list[UOp]]:
+    """So many turns of a loop in registers, with a gate where they leave a remainder."""
+    order, turns = r.arg[0], extent(r)
+    inner = UOp(ops.RANGE, dtypes.index, (index(size),), ((*order, 1), kind))
+    outer = r.replace(src=(index(-(-turns // size)),), arg=((*order, 0), "loop"))
+    place = inner if turns <= size else _plus(outer * size, inner)
+    (store,) = substitute([store], {r: place})
+    if turns % size:
+        store = _gated(store, place < turns)
+    return store, [outer if each is r else each for each in loops if each is not r or turns > size]
+
+
+def _gated(store: UOp, gate: UOp) -> UOp:
+    """The store, and the load in it, only where the gate allows."""
+    table: Mapping[UOp, UOp] = {
+        node: node.replace(src=(*node.src[:2], node.src[2] & gate if len(node.src) > 2 else gate))
+        for node in toposort(store.src[2])
+        if node.op is ops.LOAD
+    }
+    value = substitute([store.src[2]], table)[0]
+    return store.replace(src=(*store.src[:2], value, store.src[3] & gate if len(store.src) > 3 else gate))
+
+
+def in_loops(store: UOp, loops: Sequence[UOp]) -> UOp:
+    """The statement in loops, those with a small order outside."""
+    nest = store
+    for r in reversed(by_order(r for r in loops if r.arg[1] == "loop")):
+        nest = UOp(ops.FOR, dtypes.void, (r, nest), 0)
+    return nest
+
+
+def size_of(axis: UOp, known: set[UOp]) -> UOp:
+    """The turns of a copy's range: the most there are where they vary with what the value does not vary with, so
+    that the copy need not be redone."""
+    size = axis.src[0]
+    return size if all(node in known for node in toposort(size) if not node.src and node.op is not ops.CONST) else (
+        index(extent(axis)))  # fmt: skip
+
+
+def flat(ranges: Sequence[UOp]) -> UOp:
+    """The row-major position over the ranges."""
+    return _flat(ranges, [extent(r) for r in ranges])
+
+
+def _flat(positions: Sequence[UOp], sizes: Sequence[int]) -> UOp:
+    place, stride = index(0), 1
+    for position, size in reversed(list(zip(positions, sizes, strict=True))):
+        place = _plus(position if stride == 1 else position * stride, place)
+        stride *= size
+    return place
+
+
+def _plus(left: UOp, right: UOp) -> UOp:
+    return right if left.is_const(0) else left if right.is_const(0) else left + right

@@ -1,0 +1,73 @@
+"""Copies hold each element once and are read and written in vectors where either side is contiguous."""
+
+from random import Random
+
+import numpy as np
+import pytest
+
+from lazulite.base.errors import StageError
+from lazulite.ir import ops
+from lazulite.kernel.apply import apply
+from lazulite.kernel.steps import Split, Stage, Vectorize
+from lazulite.lower.stage_memory import stage_memory
+from support.kernels import (
+    TARGETS,
+    assert_close,
+    compiled,
+    convolution,
+    interpreted,
+    listed,
+    load,
+    loop,
+    matmul,
+    param,
+    random_memory,
+    sink,
+    store,
+)
+
+WINDOW = (Stage(1, ((4,), ((2,), (5,)), ((3,), (6,)))),)
+
+
+def test_places_and_elements_of_a_window_share_an_axis_with_the_border():
+    kernel = stage_memory(apply(convolution(1, 2, 3, 4, 5), WINDOW), WINDOW)
+
+    assert [2 * 6 * 7] == [node.arg[1] for node in listed(kernel, ops.SCRATCH)]
+
+
+@pytest.mark.parametrize("machine", TARGETS)
+def test_a_copied_window_computes_the_same(machine):
+    kernel = convolution(2, 3, 4, 6, 20)
+    steps = (Split((3,), 4), Vectorize((3, 1)), Stage(1, ((4,), ((2,), (5,)), ((3, 0), (3, 1), (6,)))))
+    memory = random_memory(kernel, Random(4))
+
+    assert_close(interpreted(kernel, memory), compiled(kernel, TARGETS[machine], steps, memory))
+
+
+@pytest.mark.parametrize("machine", TARGETS)
+def test_an_operand_that_lies_across_is_copied_in_square_blocks(machine):
+    kernel = matmul(5, 40, 50, right=True)
+    steps = (Split((1,), 8), Vectorize((1, 1)), Stage(2, ((2,), (1, 1))))
+    memory = random_memory(kernel, Random(4))
+    copied = listed(stage_memory(apply(kernel, steps), steps), ops.STORE)
+    rows = {r.arg[1] for node in copied for r in node.src[2].ranges if r.arg[0][0] >= 1 << 16}
+
+    assert {"loop", "row", "lane"} == rows
+    assert_close(interpreted(kernel, memory), compiled(kernel, TARGETS[machine], steps, memory))
+
+
+def test_ranges_that_do_not_move_along_one_axis_cannot_share_one():
+    i, j = loop(0, 4), loop(1, 3)
+    kernel = sink(store(param(0, 12), i * 3 + j, load(param(1, 40), i * 3 + j, (i + j * 2) < 5)))
+    steps = (Stage(1, (((0,), (1,)),)),)
+    with pytest.raises(StageError, match="otherwise than along it"):
+        stage_memory(apply(kernel, steps), steps)
+
+
+def test_a_copy_of_nothing_but_zeros_reads_nothing():
+    """Behind the border."""
+    kernel = convolution(1, 1, 4, 1, 4)
+    memory = random_memory(kernel, Random(1))
+    found = compiled(kernel, TARGETS["widest"], WINDOW, memory)
+
+    np.testing.assert_allclose(found[0], interpreted(kernel, memory)[0], rtol=1e-5)
