@@ -155,7 +155,7 @@ def _mma_faults(node: UOp) -> Faults:
 
 def _unit_faults(node: UOp) -> Faults:
     """Matrix units load, multiply and store; they compute nothing else."""
-    inside = [r for r in node.ranges if r.arg[1] == "unit"]
+    inside = sorted((r for r in node.ranges if r.arg[1] == "unit"), key=lambda r: r.arg[0])
     if inside and node.op not in _ON_UNITS and node.dtype is not dtypes.index:
         yield node, f"{node.op} varies over {_label(inside[0])}, a range inside of a matrix unit"
 
