@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from lazulite.ir import ops
 from lazulite.ir.bounds import Linear, linear
 from lazulite.ir.dtype import dtypes
-from lazulite.ir.infer import Shape, blocks
-from lazulite.ir.size import Size, most, size_form
+from lazulite.ir.infer import Shape, blocks, has_strides
+from lazulite.ir.size import Size, most, size_form, size_node
 from lazulite.ir.uop import UOp, index
 from lazulite.simplify.comparison import below_zero
 from lazulite.simplify.division import assuming, quotient, remainder
@@ -76,6 +76,9 @@ def _unflattened(shape: Shape, source: Shape, position: Index, facts: Facts) -> 
         return (index(0),) * len(source)
     result: list[UOp] = []
     for axes, source_axes in blocks(shape, source):
+        if not (has_strides(shape[axes]) and has_strides(source[source_axes])):
+            result += _counted_off(shape[axes], source[source_axes], position[axes])
+            continue
         form = _flat(shape[axes], position[axes])
         block: list[UOp] = []
         for size in source[source_axes][:0:-1]:
@@ -89,6 +92,18 @@ def _unflattened(shape: Shape, source: Shape, position: Index, facts: Facts) -> 
             block.append(index(0) if source[source_axes.start] == 1 else sum_of(recombined(form)))
         result += reversed(block)
     return tuple(result)
+
+
+def _counted_off(shape: Shape, source: Shape, position: Index) -> list[UOp]:
+    """As `_unflattened` for one block of axes whose strides vary."""
+    place, stride, result = index(0), 1, list[UOp]()
+    for size, i in zip(reversed(shape), reversed(position), strict=True):
+        place = normal(ops.ADD, dtypes.index, (place, normal(ops.MUL, dtypes.index, (i, size_node(stride)))))
+        stride = stride * size
+    for size in source[:0:-1]:
+        result.append(normal(ops.MOD, dtypes.index, (place, size_node(size))))
+        place = normal(ops.FLOORDIV, dtypes.index, (place, size_node(size)))
+    return [place, *reversed(result)]
 
 
 def _padded(

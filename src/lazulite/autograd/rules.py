@@ -21,6 +21,7 @@ from lazulite.ir.calls import device_of, parsed
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.infer import Shape
 from lazulite.ir.ops import Op
+from lazulite.ir.size import most
 from lazulite.ir.uop import UOp, substitute, toposort
 
 Gradients = UOp | tuple[UOp | None, ...] | None
@@ -332,7 +333,7 @@ def _product_gradient(upstream: UOp, x: UOp, axes: tuple[int, ...]) -> UOp:
     moved = move(ops.PERMUTE, x, order)
     kept = moved.shape[: len(order) - len(axes)]
     size = math.prod(x.shape[axis] for axis in axes)
-    levels = [_filled_with_ones(move(ops.RESHAPE, moved, (*kept, size)), 1 << (size - 1).bit_length())]
+    levels = [_filled_with_ones(move(ops.RESHAPE, moved, (*kept, size)), 1 << (most(size) - 1).bit_length())]
     while levels[-1].shape[-1] > 1:
         first, second = _halves(levels[-1])
         levels.append(first * second)

@@ -22,7 +22,7 @@ from lazulite.emit.llvm_values import At
 from lazulite.ir import ops
 from lazulite.ir.target import Target
 from lazulite.ir.uop import UOp
-from lazulite.kernel.nest import extent
+from lazulite.kernel.nest import extent, is_fixed
 
 _PLAIN = ops.ELEMENTWISE | {ops.LOAD, ops.STORE, ops.MMA}
 
@@ -151,14 +151,16 @@ class Writer(MatrixWriter):
                 else:
                     states.append((carry, key, self.operand(carry.src[1], at, self.lanes_of(carry), 64)))
         begin, end, entry = "0", self.operand(r.src[0], {}, 0, 64), text.block
-        may_be_empty = r.src[0].vmin < 1 and r.arg[1] != "parallel"
-        if may_be_empty:
-            text.branch(text.define(f"icmp slt i64 0, {end}"), head, leave)
-        elif r.arg[1] == "parallel":
-            begin, end = "%begin", "%end"
-            text.branch(text.define("icmp slt i64 %begin, %end"), head, leave)
-        elif self.parallel is not None and not self.loops and self._belongs_to_one_chunk(closer):
-            text.branch(self.last, head, leave)
+        if r is self.parallel:
+            begin, end = self._chunk(r, end)
+        may_be_empty = r.src[0].vmin < 1 and r is not self.parallel
+        conditions = [text.define(f"icmp slt i64 {begin}, {end}")] if may_be_empty or r is self.parallel else []
+        beside = self.parallel not in (None, r) and not self.loops
+        if beside and self._belongs_to_one_chunk(closer):
+            conditions.append(self.last)
+        if conditions:
+            both = conditions[0] if len(conditions) < 2 else text.define(f"and i1 {', '.join(conditions)}")
+            text.branch(both, head, leave)
         else:
             text.jump(head)
         text.open(head)
@@ -172,6 +174,15 @@ class Writer(MatrixWriter):
             self.values.setdefault(carry, {})[key] = name
         self.enter_loop()
         self.loops.append(_Loop(closer, counter, head, latch, leave, entry, end, phis, may_be_empty))
+
+    def _chunk(self, r: UOp, turns: str) -> tuple[str, str]:
+        """Where the turns of this thread begin and end; chunks of the most turns share those that there are."""
+        text = self.text
+        if is_fixed(r):
+            return "%begin", "%end"
+        parts = [text.define(f"mul i64 {bound}, {turns}") for bound in ("%begin", "%end")]
+        begin, end = [text.define(f"sdiv i64 {part}, {extent(r)}") for part in parts]
+        return begin, end
 
     def _close_loop(self) -> None:
         text, loop = self.text, self.loops.pop()

@@ -9,10 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from lazulite.base.errors import ShapeError
 from lazulite.ir import ops
 from lazulite.ir.ops import Op
-from lazulite.ir.size import most, sizes_exist, varies
+from lazulite.ir.size import most, varies
 from lazulite.ir.uop import UOp
 
 Shape = tuple[int, ...]
@@ -47,32 +46,20 @@ def _gathered_shape(node: UOp) -> Shape:
     return positions[0].shape + x.shape[len(positions) :]
 
 
-def _reshaped(node: UOp) -> Shape:
-    shape: Shape = node.arg
-    if sizes_exist() and not fills(shape, node.src[0].shape):
-        raise ShapeError(
-            "reshape", f"the elements of {node.src[0].shape} do not lie in memory as those of {shape}",
-            rule="A size that varies comes first among the axes that are reshaped together.",
-        )  # fmt: skip
-    return shape
+def lie_alike(shape: Shape, source: Shape) -> bool:
+    """Whether the same elements lie in memory alike in both shapes.
 
-
-def fills(shape: Shape, source: Shape) -> bool:
-    """Whether the elements of one shape are those of another in row-major order, whatever the sizes that vary are.
-
-    Memory has room for the most elements along each axis.  So a size that varies comes first among the axes that
-    are reshaped together, those of size 1 apart: then what lies behind it stays where it is.
+    They do unless sizes vary: memory has room for the most elements along each axis.  So of the axes that are
+    reshaped together only the first may vary, those of size 1 apart: then what lies behind it stays where it is.
     """
-    if math.prod(shape) != math.prod(source):
-        return False
     if 0 in shape or not (varies(shape) or varies(source)):
         return True
-    try:
-        runs = blocks(shape, source)
-    except IndexError:
-        return False
-    parts = [part for axes, source_axes in runs for part in (shape[axes], source[source_axes])]
-    return not any(varies([size for size in part if size != 1][1:]) for part in parts)
+    return all(has_strides(shape[axes]) and has_strides(source[others]) for axes, others in blocks(shape, source))
+
+
+def has_strides(shape: Shape) -> bool:
+    """Whether the elements stand at constant distances when they are counted through without gaps."""
+    return not varies([size for size in shape if size != 1][1:])
 
 
 def blocks(shape: Shape, source: Shape) -> list[tuple[slice, slice]]:
@@ -83,7 +70,7 @@ def blocks(shape: Shape, source: Shape) -> list[tuple[slice, slice]]:
         end, source_end = min(begin + 1, len(shape)), min(source_begin + 1, len(source))
         count, source_count = math.prod(shape[begin:end]), math.prod(source[source_begin:source_end])
         while count != source_count:
-            if most(count) < most(source_count):
+            if source_end == len(source) or (end < len(shape) and most(count) < most(source_count)):
                 count, end = count * shape[end], end + 1
             else:
                 source_count, source_end = source_count * source[source_end], source_end + 1
@@ -100,7 +87,7 @@ _SHAPE_RULES: dict[Op, Callable[[UOp], Shape]] = {
     ops.BUFFER: lambda node: node.arg[2],
     ops.PARAM: lambda node: node.arg[1],
     ops.SCRATCH: lambda node: (node.arg[1],),
-    ops.RESHAPE: _reshaped,
+    ops.RESHAPE: lambda node: node.arg,
     ops.EXPAND: lambda node: node.arg,
     ops.PERMUTE: lambda node: tuple([node.src[0].shape[axis] for axis in node.arg]),
     ops.PAD: lambda node: tuple([b + s + e for s, (b, e) in zip(node.src[0].shape, node.arg, strict=True)]),

@@ -15,6 +15,7 @@ from lazulite.analysis.kinds import LEAVES, crosses
 from lazulite.base.errors import EffectError, StageError
 from lazulite.ir import ops
 from lazulite.ir.dtype import DType
+from lazulite.ir.infer import lie_alike
 from lazulite.ir.size import max_shape
 from lazulite.ir.uop import UOp, toposort
 from lazulite.schedule.blocks import fuse_blocks
@@ -168,7 +169,7 @@ def _copied(value: UOp) -> UOp:
 
 def _without_reshapes(value: UOp) -> UOp:
     """A value stored as a whole lies in memory as its source does."""
-    while value.op is ops.RESHAPE:
+    while value.op is ops.RESHAPE and lie_alike(value.shape, value.src[0].shape):
         value = value.src[0]
     return value
 

@@ -7,9 +7,12 @@ kernel of such a LAUNCH over the memories of the schedule.
 
 from __future__ import annotations
 
+import math
+
 from lazulite.base.errors import DTypeError, EffectError, ShapeError
 from lazulite.ir import ops
 from lazulite.ir.calls import Run, arguments_of, gradient_of, memory_below, parsed, touched_slots
+from lazulite.ir.size import varies
 from lazulite.ir.text import to_text
 from lazulite.ir.uop import UOp, substitute, toposort
 from lazulite.schedule.fuse import Fusion
@@ -77,7 +80,7 @@ def _fitted(param: UOp, argument: UOp) -> UOp:
         raise DTypeError("call", f"the body takes {param.dtype.name} in slot {param.arg[0]}, got {argument.dtype.name}")
     if argument.shape == param.shape:
         return argument
-    if element_count(argument.shape) != element_count(param.shape):
+    if math.prod(argument.shape) != math.prod(param.shape):
         raise ShapeError("call", f"the body takes {param.shape} in slot {param.arg[0]}, got {argument.shape}")
     return UOp(ops.RESHAPE, argument.dtype, (argument,), param.shape)
 
@@ -122,6 +125,8 @@ def _check_kernel_argument(param: UOp, argument: UOp) -> None:
     if argument.dtype is not param.dtype:
         name, given = param.dtype.name, argument.dtype.name
         raise DTypeError("call", f"the kernel takes {name} in slot {param.arg[0]}, got {given}")
+    if varies(argument.shape):
+        raise ShapeError("call", f"a kernel takes memory of sizes that do not vary, got {argument.shape}")
     if element_count(argument.shape) < element_count(param.shape):
         raise ShapeError("call", f"slot {param.arg[0]} of the kernel has the shape {param.shape}, got {argument.shape}")
 

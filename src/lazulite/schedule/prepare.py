@@ -16,6 +16,7 @@ from lazulite.analysis.kinds import FEW_ROWS, HERE, LEAVES, LONG, crosses
 from lazulite.analysis.regions import Region, apply_region, invert, may_share
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
+from lazulite.ir.infer import lie_alike
 from lazulite.ir.size import Size, varies
 from lazulite.ir.uop import UOp, toposort
 from lazulite.schedule.groups import element_count
@@ -92,7 +93,7 @@ def _rebuild(node: UOp, src: tuple[UOp, ...]) -> UOp:
 
 def _in_memory(source: UOp) -> UOp:
     """What a hand-written kernel finds in memory: a constant has to be put there, a shape makes no difference."""
-    while source.op is ops.RESHAPE:
+    while source.op is ops.RESHAPE and lie_alike(source.shape, source.src[0].shape):
         source = source.src[0]
     return UOp(ops.COPY, source.dtype, (source,), "") if source.op in LEAVES - {ops.PARAM} else source
 

@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
-from lazulite.base.errors import ArgumentError, DeviceError
+from lazulite.base.errors import ArgumentError, DeviceError, ShapeError
 from lazulite.engine.handles import Handle, readers_of
 from lazulite.engine.storage import Storage
 from lazulite.engine.views import ancestors
 from lazulite.ir import ops
 from lazulite.ir.calls import KernelInfo, memory_below, touched_slots
+from lazulite.ir.size import varies
 from lazulite.ir.uop import UOp
 from lazulite.tensor.base import Base
 
@@ -69,6 +70,9 @@ def _kernel(fxn: Callable[..., UOp], tensors: Sequence[Base]) -> UOp:
     """What the function makes of memory in the shapes of the tensors, as a SINK."""
     if not callable(fxn):
         raise ArgumentError("custom_kernel", f"fxn is a function that gives a kernel, got {fxn!r}")
+    for each in tensors:
+        if varies(each.shape):
+            raise ShapeError("custom_kernel", "a kernel takes memory of sizes that do not vary", about={"tensor": each})
     memory = [UOp(ops.PARAM, t.dtype, (), (slot, t.shape, t.device)) for slot, t in enumerate(tensors)]
     body = fxn(*memory)
     if not isinstance(body, UOp) or body.op not in (ops.STORE, ops.SINK):

@@ -19,6 +19,7 @@ from lazulite.engine.storage import Storage, storage_of
 from lazulite.engine.tracing import refuse_reading
 from lazulite.ir import ops
 from lazulite.ir.dtype import STORED, DType, dtypes
+from lazulite.ir.size import room, varies
 from lazulite.runtime.buffer import Buffer
 from lazulite.runtime.devices.host import external_memory
 from lazulite.runtime.registry import Device
@@ -65,7 +66,7 @@ class ExchangeMethods(HostMethods):
     ) -> Any:  # fmt: skip
         """The realized elements as a DLPack capsule, for `numpy.from_dlpack` and others.
 
-        The memory is shared, unless `copy` is True or the tensor is a constant without memory.
+        The memory is shared, unless `copy` is True, the tensor is a constant without memory, or a size varies.
 
         >>> import numpy
         >>> numpy.from_dlpack(Tensor([[1, 2]])).tolist()
@@ -74,8 +75,9 @@ class ExchangeMethods(HostMethods):
         if dl_device not in (None, self.__dlpack_device__()):
             raise DeviceError("dlpack", f"memory of {self.device} is host memory, not on device {dl_device}")
         refuse_reading("dlpack", self)
-        memory = None if copy else self._own_memory()
-        return _capsule(memoryview(self._bytes("dlpack")) if memory is None else memory, self.dtype, self.shape)
+        memory = None if copy or varies(self.shape) else self._own_memory()
+        shape = tuple(map(int, self.shape))
+        return _capsule(memoryview(self._bytes("dlpack")) if memory is None else memory, self.dtype, shape)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         """The kind and number of the device in DLPack's terms; DeviceError where the memory is not the host's.
@@ -129,7 +131,7 @@ class ExchangeMethods(HostMethods):
             raise DeviceError(
                 "from_blob", f"{name} does not use host memory", hint="copy it in: Tensor(..., device=..)"
             )
-        memory = external_memory(ptr, math.prod(sizes) * kind.itemsize)
+        memory = external_memory(ptr, room(sizes) * kind.itemsize)
         return cls._with_storage(Storage(kind, sizes, name, Buffer.external(Device[name], memory)))
 
     @classmethod

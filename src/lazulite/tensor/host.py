@@ -149,7 +149,7 @@ def _current(shape: Shape) -> Shape:
 def _first(data: bytearray, itemsize: int, shape: Shape) -> bytearray:
     """The elements that there are now, out of memory for the most elements along each axis."""
     for axis, size in enumerate(shape):
-        if isinstance(size, Size):
+        if isinstance(size, Size) and data:
             inner = room(shape[axis + 1 :]) * itemsize
             step, taken = most(size) * inner, int(size) * inner
             data = bytearray().join([data[at : at + taken] for at in range(0, len(data), step)])

@@ -14,7 +14,6 @@ from typing import Any, Self
 from lazulite.base.errors import ArgumentError, AxisError, ShapeError
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
-from lazulite.ir.infer import fills
 from lazulite.ir.size import Size, least, max_shape, most, room
 from lazulite.ir.uop import UOp
 from lazulite.tensor.base import Base, Shape, constant, expanded, is_inside, one_axis, sizes_argument, weak_dtype
@@ -110,13 +109,12 @@ class MovementMethods(Base):
         known = math.prod([size for size in sizes if size != -1])
         if sizes.count(-1) == 1 and known > 0 and self.numel() % known == 0:
             sizes[sizes.index(-1)] = self.numel() // known
-        if min(map(least, sizes), default=0) < 0 or not fills(tuple(sizes), self.shape):
+        if min(map(least, sizes), default=0) < 0 or math.prod(sizes) != self.numel():
             raise ShapeError(
                 function,
                 f"{self.numel()} elements of {self.shape} do not fill {given}",
                 about={"tensor": self},
-                rule="At most one size is -1, and then the others must divide the number of elements.  A size that "
-                "varies comes first among the axes that are reshaped together.",
+                rule="At most one size is -1, and then the others must divide the number of elements.",
             )
         return tuple(sizes)
 

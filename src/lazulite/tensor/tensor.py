@@ -21,9 +21,10 @@ from lazulite.ir import ops
 from lazulite.ir.calls import device_of
 from lazulite.ir.dtype import STORED, DType
 from lazulite.ir.ops import Op
+from lazulite.ir.size import Size
 from lazulite.ir.uop import UOp, toposort
 from lazulite.runtime.registry import Device
-from lazulite.tensor.base import DTypeLike, Shape, as_dtype, expanded
+from lazulite.tensor.base import DTypeLike, Shape, as_dtype, constant, expanded, weak_dtype
 from lazulite.tensor.convert import ConvertMethods
 from lazulite.tensor.custom import CustomMethods
 from lazulite.tensor.draws import DrawMethods
@@ -76,6 +77,8 @@ class Tensor(
     ) -> None:
         given = None if dtype is None else as_dtype("Tensor", dtype)
         self._device = Device.DEFAULT if device is None else Device.canonical(device)
+        if isinstance(data, Size):
+            data = constant(weak_dtype(data), data)
         if isinstance(data, Tensor):
             moved = data if data._device == self._device or device is None else data.to(self._device)
             self._device = moved._device
