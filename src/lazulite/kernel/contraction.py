@@ -144,11 +144,9 @@ def _rows(facts: KernelFacts, lane: UOp, side: Iterable[UOp], most: int) -> dict
 def _copy_cost(facts: KernelFacts, load: UOp, lane: UOp) -> float:
     """What it costs to have the vectors of a load contiguous."""
     if facts.stride(load, lane) == 1:
-        each = _COPY
-    else:
-        each = _TRANSPOSE if any(facts.stride(load, r) == 1 for r in load.ranges) else _GATHER
-    elements: int = min(count(load.ranges), load.src[0].arg[1][0])
-    return each * elements
+        return _COPY * _elements(load)
+    near = any(facts.stride(load, r) == 1 for r in load.ranges)
+    return (_TRANSPOSE if near else _GATHER) * count(load.ranges)
 
 
 def _scalar_cost(facts: KernelFacts, load: UOp, node: UOp) -> float:
@@ -156,8 +154,12 @@ def _scalar_cost(facts: KernelFacts, load: UOp, node: UOp) -> float:
     sums = [r for r in by_order(node.src[1:]) if r in load.ranges and extent(r) > 1]
     if not sums or (len(load.src) == 2 and facts.stride(load, sums[-1]) == 1):
         return 0.0
-    elements: int = min(count(load.ranges), load.src[0].arg[1][0])
-    return _TRANSPOSE * elements
+    return (_COPY if _windows(load) else _TRANSPOSE) * _elements(load)
+
+
+def _elements(load: UOp) -> int:
+    """How many elements of memory a load reads, each counted once."""
+    return int(min(count(load.ranges), load.src[0].arg[1][0]))
 
 
 def _store_cost(facts: KernelFacts, store: UOp, lane: UOp, rows: Iterable[UOp]) -> float:
