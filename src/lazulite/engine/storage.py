@@ -9,19 +9,20 @@ value everywhere needs no memory (`fill`) until somebody writes a part of it.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from lazulite.base.errors import DeviceError
 from lazulite.ir import ops
 from lazulite.ir.dtype import DType, Scalar
-from lazulite.ir.size import Size, rebound, room, sizes_exist
+from lazulite.ir.size import Size, outline, room, sizes_exist
 from lazulite.ir.uop import UOp
 
 if TYPE_CHECKING:
     from lazulite.runtime.buffer import Buffer
 
 _numbers = itertools.count()
-_layouts: dict[tuple[DType, tuple[int, ...], str], int] = {}
+_layouts: dict[tuple[DType, tuple[Hashable, ...], str], int] = {}
 
 
 class Storage:
@@ -59,7 +60,7 @@ class Storage:
         self.number, self.version = next(_numbers), 0
         self.dtype, self.shape, self.device = dtype, shape, device
         self.sizes = tuple([size for size in shape if isinstance(size, Size)]) if sizes_exist() else ()
-        form = rebound(shape, _unnamed) if self.sizes else shape
+        form = tuple([outline(s, _bounds) if isinstance(s, Size) else s for s in shape]) if self.sizes else shape
         self.layout = _layouts.setdefault((dtype, form, device), len(_layouts))
         self.buffer, self.fill, self.failure = buffer, fill, None
 
@@ -85,8 +86,8 @@ class Storage:
         return self.node()
 
 
-def _unnamed(leaf: UOp) -> UOp:
-    return leaf.replace(arg=(0, *leaf.arg[1:3]))
+def _bounds(leaf: UOp) -> tuple[int, int]:
+    return leaf.arg[1], leaf.arg[2]
 
 
 def next_number() -> int:

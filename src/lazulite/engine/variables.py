@@ -6,12 +6,12 @@ whose variables differ in their values only, and translates shapes between the v
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
-from lazulite.ir.size import Size, rebound, variables_in
+from lazulite.ir.size import Size, outline, rebound, variables_in
 from lazulite.ir.uop import UOp
 
 
@@ -19,33 +19,34 @@ class Variables:
     """The bound variables of one call."""
 
     def __init__(self, sizes: Iterable[Size] = ()) -> None:
-        self._numbered: dict[UOp, UOp] = {}
-        self.key = tuple([rebound(size, self._meet) for size in sizes])
+        self._numbers: dict[UOp, int] = {}
+        self.key = tuple([outline(size, self._meet) for size in sizes])
 
-    def _meet(self, leaf: UOp) -> UOp:
-        known = self._numbered.get(leaf)
-        if known is None:
-            known = UOp(ops.SCALAR, dtypes.index, (), (len(self._numbered), *leaf.arg[1:3]))
-            self._numbered[leaf] = known
-        return known
+    def _meet(self, leaf: UOp) -> Hashable:
+        _, low, high, _ = leaf.arg
+        return self._numbers.setdefault(leaf, len(self._numbers)), low, high
 
     @property
     def leaves(self) -> list[UOp]:
         """The variables in the order of their numbers."""
-        return list(self._numbered)
+        return list(self._numbers)
 
     def number_of(self, leaf: UOp) -> int | None:
         """The number of a variable, None for one that the call was not given."""
-        known = self._numbered.get(leaf)
-        return None if known is None else int(known.arg[0])
+        return self._numbers.get(leaf)
 
     def numbered(self, arg: Any) -> Any:
         """A shape or region over numbers; a variable that the call was not given stays bound to its value."""
-        return rebound(arg, lambda leaf: self._numbered.get(leaf, leaf))
+
+        def number(leaf: UOp) -> UOp:
+            place = self._numbers.get(leaf)
+            return leaf if place is None else UOp(ops.SCALAR, dtypes.index, (), (place, *leaf.arg[1:3]))
+
+        return rebound(arg, number)
 
     def occur_in(self, arg: Any) -> bool:
         """Whether a shape, or the argument of a node, speaks of one of them."""
-        return any(leaf in self._numbered for leaf in variables_in(arg))
+        return any(leaf in self._numbers for leaf in variables_in(arg))
 
 
 def with_variables(arg: Any, leaves: Sequence[UOp]) -> Any:

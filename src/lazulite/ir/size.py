@@ -12,7 +12,7 @@ value alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from lazulite.base.errors import ShapeError
@@ -41,23 +41,38 @@ class Size(_Number):
     (n + 1 = 4, 0, True, 4, 11)
     """
 
-    __slots__ = ("form", "is_bound", "key", "value")
+    __slots__ = ("_key", "form")
     form: Linear
-    value: int
-    """The current value; of a size over numbered leaves, the maximum."""
-    key: tuple[int, frozenset[tuple[UOp, int]]]
-    """Equal for equal sizes."""
-    is_bound: bool
-    """Whether the leaves are variables with values."""
+    _key: tuple[int, frozenset[tuple[UOp, int]]] | None
 
     def __new__(cls, form: Linear) -> Size:
         self = object.__new__(cls)
-        self.form, self.key = form, (form.constant, frozenset(form.terms.items()))
-        values = {term: value_of(term) for term in form.terms}
-        known = [value * form.terms[term] for term, value in values.items() if value is not None]
-        self.is_bound = len(known) == len(values)
-        self.value = form.constant + sum(known) if self.is_bound else form.bounds[1]
+        self.form, self._key = form, None
         return self
+
+    @property
+    def key(self) -> tuple[int, frozenset[tuple[UOp, int]]]:
+        """Equal for equal sizes."""
+        known = self._key
+        if known is None:
+            known = self._key = self.form.constant, frozenset(self.form.terms.items())
+        return known
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether the leaves are variables with values."""
+        return all(value_of(term) is not None for term in self.form.terms)
+
+    @property
+    def value(self) -> int:
+        """The current value; of a size over numbered leaves, the maximum."""
+        total = self.form.constant
+        for term, factor in self.form.terms.items():
+            value = value_of(term)
+            if value is None:
+                return self.form.bounds[1]
+            total += factor * value
+        return total
 
     @property
     def node(self) -> UOp:
@@ -295,10 +310,20 @@ def rebound(arg: Any, leaf_for: Callable[[UOp], UOp]) -> Any:
         return tuple([rebound(part, leaf_for) for part in arg])
     if not isinstance(arg, Size):
         return arg
-    total: Any = arg.form.constant
-    for term, factor in arg.form.terms.items():
+    form = arg.form
+    if all(term.op is ops.SCALAR for term in form.terms):
+        terms = {leaf_for(term): factor for term, factor in form.terms.items()}
+        if len(terms) == len(form.terms):
+            return Size(Linear(form.constant, terms))
+    total: Any = form.constant
+    for term, factor in form.terms.items():
         total = total + _rebuilt(term, leaf_for) * factor
     return total
+
+
+def outline(size: Size, name_of: Callable[[UOp], Hashable]) -> Hashable:
+    """What two sizes have in common that differ in leaves with one name; made quickly."""
+    return size.form.constant, *[(_outlined(term, name_of), factor) for term, factor in size.form.terms.items()]
 
 
 def variables_in(arg: Any) -> Iterator[UOp]:
@@ -310,6 +335,12 @@ def variables_in(arg: Any) -> Iterator[UOp]:
         for node in toposort(*arg.form.terms):
             if node.op is ops.SCALAR:
                 yield node
+
+
+def _outlined(term: UOp, name_of: Callable[[UOp], Hashable]) -> Hashable:
+    if term.op is ops.SCALAR:
+        return name_of(term)
+    return term.op.name, term.arg, *[_outlined(source, name_of) for source in term.src]
 
 
 def _is_size(value: object) -> bool:

@@ -290,6 +290,8 @@ class _Replacement:
     loops: list[UOp]
     """The ranges in it, those of groups first."""
     groups: list[UOp]
+    clamped: bool = False
+    """Whether the value is in range where the gate is false, so that loads need no gate."""
 
 
 def _replacement(nest: _Nest, ranges: dict[Name, UOp], name: Name) -> _Replacement:
@@ -302,10 +304,26 @@ def _replacement(nest: _Nest, ranges: dict[Name, UOp], name: Name) -> _Replaceme
     size, factor = nest.splits[name]
     outer, inner = (_replacement(nest, ranges, (*name, part)) for part in (0, 1))
     value = _sum(_multiple(outer.value, factor), inner.value)
-    gate = _both(outer.gate, inner.gate)
+    gate, loops = _both(outer.gate, inner.gate), outer.loops + inner.loops
+    clamped = False
     if grain(size) % factor and not _ends_early(ranges.get((*name, 1))):
+        clamped = gate is None and _repeats_last(nest, name, loops)
         gate = _both(gate, value < size)
-    return _Replacement(value, gate, outer.loops + inner.loops, outer.groups + inner.groups)
+        if clamped:
+            value = value.minimum(size + -1)
+            value = value.maximum(0) if size.vmin < 1 else value
+    return _Replacement(value, gate, loops, outer.groups + inner.groups, clamped)
+
+
+def _repeats_last(nest: _Nest, name: Name, loops: Iterable[UOp]) -> bool:
+    """Whether rows behind the end of a range do the work of the last one again, and store nothing.
+
+    A gate would be asked in every turn of the loops inside of a tile.  With lanes it is part of the instruction.
+    """
+    size, _ = nest.splits[name]
+    open_rows = size.op is not ops.CONST and any(r.arg[1] == "row" for r in loops)
+    reduces = any(nest.leaves[leaf].reduces for leaf in nest.leaves if leaf[: len(name)] == name)
+    return open_rows and not reduces and all(r.arg[1] != "lane" for r in loops)
 
 
 def _ends_early(inner: UOp | None) -> bool:
@@ -340,10 +358,11 @@ def _rewrite(nest: _Nest, ranges: dict[Name, UOp]) -> UOp:
     return done[nest.sink]
 
 
-def _gate_of(ranges: Iterable[UOp], table: dict[UOp, _Replacement]) -> UOp | None:
+def _gate_of(ranges: Iterable[UOp], table: dict[UOp, _Replacement], *, loads: bool = False) -> UOp | None:
     gate: UOp | None = None
     for r in by_order(ranges):
-        gate = _both(gate, table[r].gate)
+        if not (loads and table[r].clamped):
+            gate = _both(gate, table[r].gate)
     return gate
 
 
@@ -352,7 +371,7 @@ def _rewrite_node(node: UOp, src: tuple[UOp, ...], table: dict[UOp, _Replacement
         return _rewrite_reduction(node, src[0], table)
     if node.op in (ops.LOAD, ops.STORE):
         place = 2 if node.op is ops.LOAD else 3
-        gate = _gate_of(node.ranges, table)
+        gate = _gate_of(node.ranges, table, loads=node.op is ops.LOAD)
         if gate is not None:
             old = src[place] if len(src) > place else None
             joined = _both(old, gate)

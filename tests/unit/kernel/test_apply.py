@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from lazulite.base.errors import StageError
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
+from lazulite.ir.evaluate import run_kernel
+from lazulite.ir.uop import UOp, substitute
 from lazulite.kernel.apply import apply
 from lazulite.kernel.steps import Group, Parallel, Partition, Reorder, Split, Tile, Vectorize
 from support.kernels import (
@@ -57,6 +59,22 @@ def test_a_remainder_gates_loads_and_stores_that_vary_with_the_range():
 
     assert {1} == gated
     assert all(len(node.src) == 4 for node in listed(kernel, ops.STORE))
+
+
+@pytest.mark.parametrize("least", [0, 1])
+def test_rows_behind_an_end_that_varies_read_the_last_row_and_store_nothing(least: int):
+    rows = UOp(ops.SCALAR, dtypes.index, (), (3, least, 9))
+    (r,) = [node for node in listed(matmul(9, 3, 4), ops.RANGE) if node.src[0].is_const(9)]
+    kernel = substitute([matmul(9, 3, 4)], {r: r.replace(src=(rows,))})[0]
+    split = apply(kernel, (Split(r.arg[0], 4), Tile((*r.arg[0], 1))))
+
+    assert all(len(node.src) == 2 for node in listed(split, ops.LOAD))
+    assert all(len(node.src) == 4 for node in listed(split, ops.STORE))
+    for turns in {least, 1, 4, 6, 9}:
+        plain, tiled = ({slot: list(values) for slot, values in random_memory(kernel, Random(0)).items()} for _ in "ab")
+        run_kernel(kernel, plain, {3: turns})
+        run_kernel(split, tiled, {3: turns})
+        assert plain == tiled
 
 
 def test_a_remainder_of_a_sum_of_products_adds_zeros_and_no_choice():
