@@ -267,7 +267,7 @@ def copy_gradient(upstream: UOp, result: UOp, x: UOp) -> Gradients:
 @gradient(ops.GATHER)
 def gather_gradient(upstream: UOp, result: UOp, x: UOp, *positions: UOp) -> Gradients:
     """What was picked several times gets the sum of its gradients."""
-    share = scattered(ops.ADD, upstream, x.shape[: len(positions)], positions)
+    share = scattered(ops.ADD, zeros(x), positions, upstream)
     return share, *[None for _ in positions]
 
 

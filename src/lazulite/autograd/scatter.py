@@ -1,60 +1,212 @@
 """The way back from positions: values combined at the places that positions name.
 
 Takes and gives `TENSOR` nodes.  `scattered` is the adjoint of GATHER (with ADD), and what scattering
-methods and item assignment are made of.  There is no scattering kernel: each place looks at every value
-that could belong to it, which costs (places x values).  An axis whose positions are 0, 1, 2, .. along an
-axis of their own needs no search, so picking along one axis costs only what that axis holds.
+methods and item assignment are made of.  It is one pass over the values, in row-major order, so the last
+of several values at one place is that which stays, and a float sum adds them one after another (half
+precision in float32).  Axes whose positions are 0, 1, 2, .. along an axis of their own lead: each of their
+elements is scattered by itself.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import count
 
 from lazulite.ir import ops
-from lazulite.ir.dtype import dtypes
+from lazulite.ir.calls import KernelInfo
+from lazulite.ir.dtype import DType, dtypes
 from lazulite.ir.infer import Shape
+from lazulite.ir.launches import launch
 from lazulite.ir.ops import Op
-from lazulite.ir.uop import UOp
+from lazulite.ir.uop import UOp, index
+
+_NARROW = frozenset({dtypes.float16, dtypes.bfloat16})
 
 
-def scattered(op: Op, values: UOp, shape: Shape, positions: Sequence[UOp]) -> UOp:
-    """result[p(i).., j..] = values[i.., j..], combined by `op` where several values go to one place.
+def scattered(op: Op | None, into: UOp, positions: Sequence[UOp], values: UOp) -> UOp:
+    """`into` with result[p(i).., j..] = values[i.., j..], combined by `op` with what is there; None replaces it.
 
-    `shape` holds the sizes of the axes that the int32 positions are for.  Where nothing goes stands the
-    identity of `op`; what goes outside is dropped.
+    The int32 positions, of one shape, are for the first axes of `into`.  What goes outside is dropped.
     """
-    rank = len(positions[0].shape)
-    aligned = _aligned(positions)
+    if 0 in into.shape or 0 in values.shape:
+        return into
+    if op in (ops.ADD, ops.MUL) and into.dtype in _NARROW:
+        wide = scattered(op, into.cast(dtypes.float32), positions, values.cast(dtypes.float32))
+        return wide.cast(into.dtype)
+    aligned = _aligned(into.shape, positions)
     searched = [axis for axis in range(len(positions)) if axis not in aligned]
-    kept = list(aligned.values())
+    rank, kept = len(positions[0].shape), list(aligned.values())
     order = kept + [axis for axis in range(rank) if axis not in kept]
-    lead, rest = tuple([values.shape[axis] for axis in kept]), values.shape[rank:]
-    count = math.prod(values.shape[axis] for axis in order[len(kept) :])
-    sizes = tuple([shape[axis] for axis in searched])
-    full = (*lead, count, *sizes, *rest)
-
-    nothing = UOp.const(values.dtype, op.identity(values.dtype) if op.identity else 0)
-    moved = _move(ops.PERMUTE, values, (*order, *range(rank, len(values.shape))))
-    chosen = _spread(moved, (*lead, count, *(1,) * len(sizes), *rest), full)
-    for number, axis in enumerate(searched):
-        position = _move(ops.PERMUTE, positions[axis], tuple(order))
-        position = _spread(position, (*lead, count) + (1,) * (len(full) - len(lead) - 1), full)
-        chosen = position.eq(_places(shape[axis], len(lead) + 1 + number, full)).where(chosen, nothing)
-    combined = UOp(ops.REDUCE, chosen.dtype, (chosen,), (op, (len(lead),)))
-    result = _move(ops.RESHAPE, combined, (*lead, *sizes, *rest))
-    sources = [*aligned, *searched]
-    back = (*sorted(range(len(sources)), key=sources.__getitem__), *range(len(sources), len(result.shape)))
-    return _resized(_move(ops.PERMUTE, result, back), (*shape, *rest), nothing)
+    axes = [*aligned, *searched, *range(len(positions), len(into.shape))]
+    held, places = _moved(into, axes), [_moved(positions[axis], order) for axis in searched]
+    place = _flat_place(places, [into.shape[axis] for axis in searched])
+    values = _moved(values, [*order, *range(rank, len(values.shape))])
+    form = _Form(
+        tuple([(positions[0].shape[along], into.shape[axis]) for axis, along in aligned.items()]),
+        math.prod(positions[0].shape[axis] for axis in order[len(kept) :]),
+        math.prod(into.shape[axis] for axis in searched),
+        math.prod(into.shape[len(positions) :]),
+    )
+    kernel = _kernel(op, into.dtype, place.dtype, form)
+    (result,) = launch(kernel, held, place, values, gradient=_gradient(op, into.dtype, place.dtype, form))
+    return _moved(result, sorted(range(len(axes)), key=axes.__getitem__))
 
 
-def _aligned(positions: Sequence[UOp]) -> dict[int, int]:
-    """For each axis whose positions count along an axis of their own: that axis."""
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """The loops of a scatter: for each leading axis how many elements there are, and how many places; then the
+    positions under each of these, the places that they search, and the elements of a value."""
+
+    lead: tuple[tuple[int, int], ...]
+    count: int
+    places: int
+    rest: int
+
+    @property
+    def memory(self) -> int:
+        """The elements of what is scattered into."""
+        return math.prod(size for _, size in self.lead) * self.places * self.rest
+
+    @property
+    def positions(self) -> int:
+        return math.prod(turns for turns, _ in self.lead) * self.count
+
+
+@cache
+def _kernel(op: Op | None, dtype: DType, place_type: DType, form: _Form) -> UOp:
+    """For each position in order: one value combined with what lies at its place."""
+    sizes = (form.memory, form.positions, form.positions * form.rest)
+    types = (dtype, place_type, dtype)
+    into, places, values = [_param(t, slot, (size,)) for slot, (t, size) in enumerate(zip(types, sizes, strict=True))]
+    orders = count()
+    base, number = index(0), index(0)
+    for turns, size in form.lead:
+        turn = _turn(turns, orders)
+        base, number = base * size + turn, number * turns + turn
+    number = number * form.count + _turn(form.count, orders)
+    element = _turn(form.rest, orders)
+    place = places[number]
+    inside = (place >= 0) & (place < form.places)
+    if form.places > 1:  # shows that what lies under one leading element never meets the next
+        place = _number(ops.MAX, _number(ops.MIN, place, form.places - 1), 0)
+    target = (base * form.places + place.cast(dtypes.index)) * form.rest + element
+    value = values[number * form.rest + element]
+    if op is not None:
+        value = UOp.apply(op, UOp(ops.LOAD, dtype, (into, target, inside)), value)
+    return UOp.sink(UOp(ops.STORE, dtypes.void, (into, target, value, inside)), arg=KernelInfo("scatter"))
+
+
+def _number(op: Op, x: UOp, value: int) -> UOp:
+    return UOp.apply(op, x, UOp.const(x.dtype, value))
+
+
+def _turn(turns: int, orders: count[int]) -> UOp:
+    """The number of a turn of the next loop."""
+    order = next(orders)
+    return index(0) if turns == 1 else UOp.range(turns, order)
+
+
+# --- the gradient ------------------------------------------------------------------------------
+
+
+@cache
+def _gradient(op: Op | None, dtype: DType, place_type: DType, form: _Form) -> tuple[UOp | None, ...]:
+    """What reaches `into`, nothing for the positions, and what reaches the values."""
+    if not dtype.is_float:
+        return ()
+    lead, turns = tuple([size for _, size in form.lead]), tuple([turns for turns, _ in form.lead])
+    into_shape, value_shape = (*lead, form.places, form.rest), (*turns, form.count, form.rest)
+    shapes = (into_shape, (*turns, form.count), value_shape)
+    count, types = len(shapes), (dtype, place_type, dtype)
+    into, place, values = [_param(t, slot, s) for slot, (t, s) in enumerate(zip(types, shapes, strict=True))]
+    result, upstream = _param(dtype, count, into_shape), _param(dtype, 2 * count, into_shape)
+    terms = _Terms(form, into, place, values, result, upstream)
+    if op is ops.ADD:
+        return upstream, None, terms.at_places(upstream)
+    if op is None:
+        return terms.of_replacement()
+    return terms.of_product() if op is ops.MUL else terms.of_extremum()
+
+
+def _param(dtype: DType, slot: int, shape: Shape) -> UOp:
+    return UOp(ops.PARAM, dtype, (), (slot, shape, ""))
+
+
+@dataclass(frozen=True, slots=True)
+class _Terms:
+    """What a gradient is made of: what the kernel took and gave, and what reaches its result."""
+
+    form: _Form
+    into: UOp
+    place: UOp
+    values: UOp
+    result: UOp
+    upstream: UOp
+
+    def at_places(self, x: UOp) -> UOp:
+        """For each value what `x` holds at its place; 0 where it was dropped."""
+        shape = self.place.shape
+        positions = [_counted(shape, axis) for axis in range(len(shape) - 1)]
+        return UOp(ops.GATHER, x.dtype, (x, *positions, self.place.cast(dtypes.int32)))
+
+    def combined(self, op: Op | None, into: UOp, values: UOp) -> UOp:
+        """Other values scattered to the same places."""
+        kernel = _kernel(op, into.dtype, self.place.dtype, self.form)
+        return launch(kernel, into, self.place, values)[0]
+
+    def of_replacement(self) -> tuple[UOp | None, ...]:
+        """The last value at a place gets what reaches the place, and then what was there gets nothing."""
+        shape = self.values.shape
+        numbers = UOp(ops.IOTA, dtypes.int32, (), math.prod(shape))
+        numbers = UOp(ops.RESHAPE, dtypes.int32, (numbers,), shape)
+        last = self.combined(None, _filled(numbers, -1, self.into.shape), numbers)
+        chosen = self.at_places(last).eq(numbers) & _beside(self.place >= 0, shape)
+        return (last < 0).where(self.upstream, 0), None, chosen.where(self.at_places(self.upstream), 0)
+
+    def of_product(self) -> tuple[UOp | None, ...]:
+        """The product of the others: with one zero among the factors only that one gets something."""
+        into_zero, zero = self.into.eq(0), self.values.eq(0)
+        zeros = self.combined(ops.ADD, into_zero.cast(dtypes.int32), zero.cast(dtypes.int32))
+        others = self.combined(ops.MUL, _without_zeros(self.into), _without_zeros(self.values))
+
+        def share(own: UOp, is_zero: UOp, zeros: UOp, others: UOp) -> UOp:
+            with_zero = zeros.eq(1).where(others, 0)
+            return is_zero.where(with_zero, zeros.eq(0).where(others / _without_zeros(own), 0))
+
+        picked = [self.at_places(x) for x in (zeros, others, self.upstream)]
+        return (
+            self.upstream * share(self.into, into_zero, zeros, others), None,
+            picked[2] * share(self.values, zero, *picked[:2]),
+        )  # fmt: skip
+
+    def of_extremum(self) -> tuple[UOp | None, ...]:
+        """Ties share equally."""
+        into_chosen = self.into.eq(self.result)
+        chosen = self.values.eq(self.at_places(self.result)) & _beside(self.place >= 0, self.values.shape)
+        ties = self.combined(ops.ADD, into_chosen.cast(dtypes.int32), chosen.cast(dtypes.int32))
+        share = self.upstream / _number(ops.MAX, ties, 1).cast(self.upstream.dtype)
+        return into_chosen.where(share, 0), None, chosen.where(self.at_places(share), 0)
+
+
+def _without_zeros(factors: UOp) -> UOp:
+    return factors.eq(0).where(UOp.const(factors.dtype, 1), factors)
+
+
+# --- positions and axes ----------------------------------------------------------------------------
+
+
+def _aligned(shape: Shape, positions: Sequence[UOp]) -> dict[int, int]:
+    """For each axis whose positions count along an axis of their own: that axis.  One axis is left to search."""
     found: dict[int, int] = {}
     for axis, position in enumerate(positions):
         along = _counted_axis(position)
-        if along is not None and along not in found.values():
+        if along is not None and along not in found.values() and position.shape[along] <= shape[axis]:
             found[axis] = along
+    if len(found) == len(positions):
+        found.popitem()
     return found
 
 
@@ -68,29 +220,35 @@ def _counted_axis(position: UOp) -> int | None:
     return axes[0] + len(position.shape) - len(inner.shape)
 
 
-def _move(op: Op, node: UOp, arg: tuple[int, ...]) -> UOp:
-    return UOp(op, node.dtype, (node,), arg)
+def _flat_place(places: Sequence[UOp], sizes: Sequence[int]) -> UOp:
+    """Positions on several axes as one number, -1 where one lies outside."""
+    dtype = dtypes.int32 if math.prod(sizes) <= dtypes.int32.max else dtypes.int64
+    flat, inside = None, None
+    for place, size in zip(places, sizes, strict=True):
+        within = (place >= 0) & (place < size)
+        inside = within if inside is None else inside & within
+        flat = place.cast(dtype) if flat is None else flat * size + place.cast(dtype)
+    assert flat is not None and inside is not None
+    return inside.where(flat, -1)
 
 
-def _spread(node: UOp, shape: Shape, full: Shape) -> UOp:
-    return _move(ops.EXPAND, _move(ops.RESHAPE, node, shape), full)
+def _moved(node: UOp, order: Sequence[int]) -> UOp:
+    """The axes in another order."""
+    return node if list(order) == list(range(len(order))) else UOp(ops.PERMUTE, node.dtype, (node,), tuple(order))
 
 
-def _places(size: int, axis: int, full: Shape) -> UOp:
+def _counted(shape: Shape, axis: int) -> UOp:
     """0, 1, 2, .. along an axis."""
-    count = UOp(ops.IOTA, dtypes.int32, (), size)
-    return _spread(count, (1,) * axis + (size,) + (1,) * (len(full) - axis - 1), full)
+    numbers = UOp(ops.IOTA, dtypes.int32, (), shape[axis])
+    line = UOp(ops.RESHAPE, dtypes.int32, (numbers,), (shape[axis],) + (1,) * (len(shape) - axis - 1))
+    return UOp(ops.EXPAND, dtypes.int32, (line,), shape)
 
 
-def _resized(node: UOp, shape: Shape, nothing: UOp) -> UOp:
-    """Cut or filled up at the end of each axis."""
-    if node.shape == shape:
-        return node
-    box = tuple([(0, min(have, want)) for have, want in zip(node.shape, shape, strict=True)])
-    cut = UOp(ops.SHRINK, node.dtype, (node,), box)
-    around = tuple([(0, want - have) for have, want in zip(cut.shape, shape, strict=True)])
-    inside = UOp(ops.EXPAND, dtypes.bool, (UOp.const(dtypes.bool, True),), cut.shape)
-    if not any(after for _, after in around):
-        return cut
-    within, filled = [UOp(ops.PAD, part.dtype, (part,), around) for part in (inside, cut)]
-    return filled if nothing.is_const(0) else within.where(filled, nothing)
+def _beside(gate: UOp, shape: Shape) -> UOp:
+    """A gate for each value, repeated for its elements."""
+    column = UOp(ops.RESHAPE, gate.dtype, (gate,), (*gate.shape, 1))
+    return UOp(ops.EXPAND, gate.dtype, (column,), shape)
+
+
+def _filled(like: UOp, value: int, shape: Shape) -> UOp:
+    return UOp(ops.EXPAND, like.dtype, (UOp.const(like.dtype, value),), shape)

@@ -60,6 +60,8 @@ class Run(NamedTuple):
     """The traced gradient in text form (`gradient_of`), or nothing."""
     wrt: tuple[int, ...] = ()
     """The slots of the arguments that the gradient has values for."""
+    pure: bool = False
+    """Whether the results are values like others: the kernel may run in other memory that holds the same."""
 
     def to_text(self) -> str:
         """The run as a quoted string without line ends or comment signs."""

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
+from lazulite.analysis.access import repeats
 from lazulite.analysis.kinds import own_cost
 from lazulite.ir import ops
 from lazulite.ir.bounds import linear
@@ -52,6 +53,16 @@ class KernelFacts:
     def outer(self) -> list[UOp]:
         """The ranges of the stores, outermost first."""
         return by_order(node for node in self.nodes if node.op is ops.RANGE and node not in self.reduced)
+
+    @cached_property
+    def serial(self) -> frozenset[UOp]:
+        """The ranges whose turns may store to the same element: they have to stay loops, in order."""
+        return frozenset(
+            r
+            for store in self.sink.src
+            if store.op is ops.STORE
+            for r in repeats(store.src[1], [r for r in store.ranges if extent(r) != 1])
+        )
 
     @cached_property
     def accesses(self) -> list[UOp]:

@@ -9,6 +9,7 @@ when there is enough work.  The result never depends on the number of threads.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import takewhile
 
 from lazulite.ir import ops
 from lazulite.ir.target import Target
@@ -49,6 +50,8 @@ def choose(kernel: UOp, target: Target) -> tuple[Step, ...]:
     facts = KernelFacts(flatten(kernel), target)
     if any(extent(node) == 0 for node in facts.nodes if node.op is ops.RANGE):
         return ()  # nothing to compute, or a sum of nothing
+    if facts.serial:
+        return _in_turn(facts)
     on_unit = choose_matrix_unit(facts)
     if on_unit is not None:
         return on_unit
@@ -91,6 +94,15 @@ def _transpose(facts: KernelFacts, lanes: frozenset[UOp], found: Transposition) 
     plan.steps += [Stage(slot, (*vectors, *inner)) for slot in found.slots]
     if _is_worth_threads(facts, lanes, _STREAMED):
         _parallel(plan, parts, facts.outer)
+    return tuple(plan.steps)
+
+
+def _in_turn(facts: KernelFacts) -> tuple[Step, ...]:
+    """The steps for a kernel that may store to one element again: its loops nest as they are written."""
+    plan, lanes = Plan(), frozenset[UOp]() if facts.reductions else choose_lanes(facts)
+    parts = {r: _cut(facts, plan, r, lanes, Tiles()) for r in facts.outer}
+    if _is_worth_threads(facts, lanes, _STREAMED):
+        _parallel(plan, parts, list(takewhile(lambda r: r not in facts.serial, facts.outer)))
     return tuple(plan.steps)
 
 

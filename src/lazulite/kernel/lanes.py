@@ -16,7 +16,7 @@ def choose_lanes(facts: KernelFacts) -> frozenset[UOp]:
     """The ranges whose turns become lanes."""
     best: frozenset[UOp] = frozenset()
     least = facts.work(best)
-    for first in [None, *[r for r in facts.outer if extent(r) > 1]]:
+    for first in [None, *[r for r in facts.outer if extent(r) > 1 and r not in facts.serial]]:
         chosen, work = _with_reductions(facts, frozenset(() if first is None else (first,)))
         if work < least:
             best, least = chosen, work

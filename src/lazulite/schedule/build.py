@@ -8,7 +8,7 @@ is found out by trying, so the common case pays nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lazulite.analysis.cost import estimate
 from lazulite.analysis.kinds import LEAVES, crosses
@@ -27,7 +27,7 @@ from lazulite.schedule.memory import Lifetime, pack
 from lazulite.schedule.order import Write, order
 from lazulite.schedule.plan import Fresh, Launch, Plan, Temporary
 from lazulite.schedule.prepare import devices_of, prepare
-from lazulite.schedule.versions import in_place_conflict, stores_of
+from lazulite.schedule.versions import copied, in_place_conflict, is_bound, launches_in_memory, stores_of
 
 KeyOf = Callable[[UOp, str], str]
 """Enters a kernel for a device and gives the key under which it will be found compiled."""
@@ -66,6 +66,8 @@ class _Graph:
     """Where each node stands in the graph as the engine walked it."""
     origins: dict[UOp, UOp]
     """For each prepared node the node of the graph that it stands for."""
+    hidden: dict[int, UOp] = field(default_factory=dict)
+    """What lies in the memories, with negative numbers, in which pure launches run that nobody asked for."""
 
     def position(self, node: UOp) -> int:
         """The position of the value that a launch computes, -1 where there is none."""
@@ -82,6 +84,8 @@ class _Graph:
         return len(self.inputs) + sum(t is None for t in self.targets[:output])
 
     def shape_of(self, number: int) -> tuple[int, ...]:
+        if number < 0:
+            return self.hidden[number].shape
         if number < len(self.inputs):
             return self.inputs[number].shape
         fresh = [o for o, t in zip(self.outputs, self.targets, strict=True) if t is None]
@@ -121,7 +125,7 @@ def _kernel(fusion: Fusion, group: Group, graph: _Graph) -> Kernel:
 def _refuse_cycle(graph: _Graph, stuck: Sequence[Kernel]) -> None:
     """A hand-written kernel writes where it says, not aside: what stands in its way stays there."""
     for kernel in stuck:
-        if kernel.group.root.op is ops.LAUNCH:
+        if is_bound(kernel.group.root):
             number = next(memory for memory, _ in kernel.writes if isinstance(memory, int))
             raise EffectError(
                 "call", "a cycle: contents are read that a kernel which has to come first replaces",
@@ -149,22 +153,18 @@ def _destinations(graph: _Graph, aside: set[Write]) -> dict[UOp, list[Destinatio
         place = store.destination
         value = value if place.region else _without_reshapes(value)
         if value.op in LEAVES or is_reinterpretation(value):
-            value = _copied(value)
+            value = copied(value)
         if value.op is ops.LAUNCH and (place.region or value in destinations or store.value.op is not ops.LAUNCH):
-            value = _copied(value)  # a kernel runs once, on the memory that its call names
-        if (place.number, place.sequence) in aside and value.op is not ops.LAUNCH:
-            value = _copied(value)
+            value = copied(value)  # a kernel runs once, on the memory that its call names
+        if (place.number, place.sequence) in aside and not is_bound(value):
+            value = copied(value)
         if crosses(value) and (place.region or value in destinations):
-            value = _copied(value)  # a copy between devices fills one whole memory
+            value = copied(value)  # a copy between devices fills one whole memory
         while any(d.number == place.number for d in destinations.get(value, ())):  # one kernel has no order of writes
-            value = _copied(value)
+            value = copied(value)
         destinations.setdefault(value, []).append(place)
+    graph.hidden = launches_in_memory(destinations)
     return destinations
-
-
-def _copied(value: UOp) -> UOp:
-    """What is copied from the memory in which the value lies first."""
-    return UOp(ops.COPY, value.dtype, (value,), "")
 
 
 def _without_reshapes(value: UOp) -> UOp:
@@ -183,7 +183,7 @@ def _conflicts(graph: _Graph, kernels: Sequence[Kernel]) -> set[Write]:
                 slots = [s for s, a in enumerate(kernel.arguments) if a.memory == memory]
                 if in_place_conflict(kernel.sink, slots):
                     found.add((memory, sequence))
-                    _refuse_cycle(graph, [kernel] if kernel.group.root.op is ops.LAUNCH else [])
+                    _refuse_cycle(graph, [kernel] if is_bound(kernel.group.root) else [])
     return found
 
 
@@ -198,7 +198,7 @@ def _plan(
         Fresh(o.dtype.name, max_shape(o.shape), devices.get(o, ""))
         for o, t in zip(graph.outputs, graph.targets, strict=True) if t is None
     ]  # fmt: skip
-    temporaries, numbers = _temporaries(kernels, len(graph.inputs) + len(fresh), devices, options)
+    temporaries, numbers = _temporaries(graph, kernels, len(graph.inputs) + len(fresh), devices, options)
     launches = [_launch(graph, kernel, numbers, devices, key_of) for kernel in kernels]
     return Plan(
         len(graph.inputs),
@@ -211,22 +211,23 @@ def _plan(
 
 
 def _temporaries(
-    kernels: Sequence[Kernel], first_number: int, devices: dict[UOp, str], options: Options
+    graph: _Graph, kernels: Sequence[Kernel], first_number: int, devices: dict[UOp, str], options: Options
 ) -> tuple[list[Temporary], dict[Memory, int]]:
-    """The intermediates with their offsets, and the buffer number of every memory that is a value."""
-    spans: dict[UOp, list[int]] = {}
+    """The intermediates with their offsets, and the buffer number of each of their memories."""
+    spans: dict[Memory, list[int]] = {}
     for position, kernel in enumerate(kernels):
         for memory in [*[m for m, _ in kernel.writes], *kernel.reads]:
-            if isinstance(memory, UOp):
+            if isinstance(memory, UOp) or memory < 0:
                 spans.setdefault(memory, [position, position])[1] = position
+    values = {memory: memory if isinstance(memory, UOp) else graph.hidden[memory] for memory in spans}
     numbers: dict[Memory, int] = {}
     temporaries: list[Temporary] = []
-    for device in dict.fromkeys(devices[node] for node in spans):
-        nodes = [node for node in spans if devices[node] == device]
-        sizes = [max(1, element_count(node.shape) * node.dtype.itemsize) for node in nodes]
-        lifetimes = [Lifetime(size, *spans[node]) for size, node in zip(sizes, nodes, strict=True)]
-        for node, size, offset in zip(nodes, sizes, pack(lifetimes, reuse=options.plan_memory), strict=True):
-            numbers[node] = first_number + len(temporaries)
+    for device in dict.fromkeys(devices[node] for node in values.values()):
+        held = {memory: node for memory, node in values.items() if devices[node] == device}
+        sizes = [max(1, element_count(node.shape) * node.dtype.itemsize) for node in held.values()]
+        lifetimes = [Lifetime(size, *spans[memory]) for size, memory in zip(sizes, held, strict=True)]
+        for memory, size, offset in zip(held, sizes, pack(lifetimes, reuse=options.plan_memory), strict=True):
+            numbers[memory] = first_number + len(temporaries)
             temporaries.append(Temporary(offset, size, device))
     return temporaries, numbers
 
@@ -238,7 +239,7 @@ def _launch(
     device = devices[root]
 
     def buffer(memory: Memory) -> int:
-        return memory if isinstance(memory, int) else numbers[memory]
+        return numbers[memory] if isinstance(memory, UOp) or memory < 0 else memory
 
     reads = tuple(sorted(buffer(m) for m in kernel.reads))
     writes = tuple(sorted({buffer(m) for m, _ in kernel.writes}))

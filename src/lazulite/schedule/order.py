@@ -21,6 +21,7 @@ from lazulite.ir.uop import UOp, toposort
 from lazulite.schedule.fuse import Fusion, is_reinterpretation
 from lazulite.schedule.groups import Destination, element_count
 from lazulite.schedule.kernels import Kernel
+from lazulite.schedule.versions import is_bound
 
 Write = tuple[int, int]
 """A destination's number, and the place of the write among those of its memory."""
@@ -66,7 +67,7 @@ def _sizes(fusion: Fusion) -> dict[Write, int]:
     return {
         (place.number, place.sequence): element_count(value.shape) * value.dtype.itemsize
         for value, places in fusion.destinations.items()
-        if value.op is not ops.LAUNCH
+        if not is_bound(value)
         for place in places
     }
 

@@ -8,14 +8,15 @@ kernel may write memory that it reads.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lazulite.analysis.access import may_overlap
+from lazulite.analysis.kinds import LEAVES
 from lazulite.analysis.regions import Region, apply_region
 from lazulite.ir import ops
 from lazulite.ir.uop import UOp, toposort
-from lazulite.schedule.groups import Destination
+from lazulite.schedule.groups import Destination, element_count
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,66 @@ def _from_whole(value: UOp, writes: list[tuple[Region, UOp]]) -> list[tuple[Regi
         if not writes[position][0]:
             return [*writes[: position + 1], ((), launch.src[launch.arg.result])]
     return [((), value)]
+
+
+def is_bound(value: UOp) -> bool:
+    """Whether this is what a kernel leaves in the very memory that its call names."""
+    return value.op is ops.LAUNCH and not value.arg.pure
+
+
+def copied(value: UOp) -> UOp:
+    """What is copied from the memory in which the value lies first."""
+    return UOp(ops.COPY, value.dtype, (value,), "")
+
+
+def launches_in_memory(destinations: dict[UOp, list[Destination]]) -> dict[int, UOp]:
+    """Give each pure launch that has no destination memory of its own: its number, below zero, and what it holds.
+
+    A launch begins with what its source holds: a source that nobody else reads is computed right there.
+    """
+    hidden: dict[int, UOp] = {}
+    nodes = toposort(*destinations)
+    users = _users(nodes)
+    for node in reversed(nodes):
+        if node.op is not ops.LAUNCH or not node.arg.pure:
+            continue
+        for result in _results(node):
+            if result not in destinations:
+                number = -1 - len(hidden)
+                hidden[number] = result
+                for sequence, value in enumerate(_chain_in_memory(result, destinations, users)):
+                    destinations.setdefault(value, []).append(Destination(number, (), sequence))
+    return hidden
+
+
+def _users(nodes: Sequence[UOp]) -> dict[UOp, set[object]]:
+    """Who reads each node; the results of one launch count once."""
+    users: dict[UOp, set[object]] = {}
+    for node in nodes:
+        user = (node.src, node.arg._replace(result=-1)) if node.op is ops.LAUNCH else node
+        for source in node.src:
+            users.setdefault(source, set()).add(user)
+    return users
+
+
+def _results(launch: UOp) -> Iterator[UOp]:
+    """All that the kernel of a launch leaves, whether anybody asks for it or not."""
+    for i in launch.arg.writes:
+        yield UOp(ops.LAUNCH, launch.src[i].dtype, launch.src, launch.arg._replace(result=i))
+
+
+def _chain_in_memory(
+    launch: UOp, destinations: dict[UOp, list[Destination]], users: dict[UOp, set[object]]
+) -> list[UOp]:
+    """What one memory holds in turn until it holds the result of a launch."""
+    chain = [launch]
+    while chain[-1].op is ops.LAUNCH:
+        before = chain[-1].src[chain[-1].arg.result]
+        if before in destinations or before.op in LEAVES or len(users[before]) > 1:
+            row = UOp(ops.RESHAPE, before.dtype, (before,), (element_count(before.shape),))
+            before = copied(row)  # of a view, so that no other copy of the value is read here
+        chain.append(before)
+    return chain[::-1]
 
 
 def _spread_to_region(target: UOp, region: Region, value: UOp) -> UOp:

@@ -68,7 +68,8 @@ class DrawMethods(RandomMethods, LogicMethods, ScanMethods, ReduceMethods, Creat
         uniform = self.rand(*self.shape, dtype=dtypes.float64, device=self.device).uop
         ranks = _ranks(-UOp.apply(ops.LOG, 1 - uniform) / weights.uop)
         places = [*[counted(self.shape, axis) for axis in range(len(lead))], ranks]
-        return self._derived(scattered(ops.MAX, counted(self.shape, len(lead)), (*lead, num_samples), places))
+        nothing = expanded(UOp.const(dtypes.int32, 0), (*lead, num_samples))
+        return self._derived(scattered(None, nothing, places, counted(self.shape, len(lead))))
 
 
 def _ranks(keys: UOp) -> UOp:

@@ -1,8 +1,7 @@
 """Elements picked and placed by index tensors along one axis, and by masks.
 
 Negative positions count from the end.  Positions outside the axis read 0 and place nothing.  Reading
-costs one load an element.  Placing has no kernel of its own yet: each place looks at every position that
-could name it (`autograd.scatter`), which costs the square of the axis.
+costs one load an element, placing one store (`autograd.scatter`).
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ from lazulite.tensor.logic import LogicMethods
 from lazulite.tensor.picking import host_positions, position_node
 from lazulite.tensor.scan import ScanMethods
 
+_COMBINATIONS: dict[str | None, Op | None] = {None: None, "add": ops.ADD, "multiply": ops.MUL}
 _REDUCTIONS: dict[str, Op] = {"sum": ops.ADD, "mean": ops.ADD, "prod": ops.MUL, "amax": ops.MAX, "amin": ops.MIN}
 
 
@@ -100,15 +100,9 @@ class GatherMethods(LogicMethods, ArrangeMethods, ScanMethods, HostMethods):
         axis, places = self._one_index("scatter", dim, index)
         values = self._sources("scatter", src, places.shape)
         along = _along(self.shape, axis, places)
-        if reduce in ("add", "multiply"):
-            op = ops.ADD if reduce == "add" else ops.MUL
-            return self._derived(UOp.apply(op, self.uop, scattered(op, values, self.shape, along)))
-        if reduce is not None:
+        if reduce not in _COMBINATIONS:
             raise ArgumentError("scatter", f"reduce is 'add', 'multiply' or None, not {reduce!r}")
-        numbers = counted(places.shape, axis)
-        last = scattered(ops.MAX, numbers, self.shape, along)
-        chosen = UOp(ops.GATHER, self.dtype, (values, *_along(self.shape, axis, last)))
-        return self._derived((last >= 0).where(chosen, self.uop))
+        return self._derived(scattered(_COMBINATIONS[reduce], self.uop, along, values))
 
     def scatter_reduce(self, dim: int, index: Any, src: Any, reduce: str, include_self: bool = True) -> Self:
         """The values of `src` combined at the places that `index` names: "sum", "prod", "mean", "amax" or "amin".
@@ -124,14 +118,17 @@ class GatherMethods(LogicMethods, ArrangeMethods, ScanMethods, HostMethods):
             raise ArgumentError("scatter_reduce", f"reduce is one of {names}, not {reduce!r}")
         axis, places = self._one_index("scatter_reduce", dim, index)
         along = _along(self.shape, axis, places)
-        part = scattered(op, self._sources("scatter_reduce", src, places.shape), self.shape, along)
-        ones = UOp(ops.EXPAND, dtypes.int32, (UOp.const(dtypes.int32, 1),), places.shape)
-        count = scattered(ops.ADD, ones, self.shape, along)
-        combined = UOp.apply(op, self.uop, part) if include_self else part
+        values, into = self._sources("scatter_reduce", src, places.shape), self.uop
+        if not include_self:
+            nothing = constant(self.dtype, op.identity(self.dtype) if op.identity else 0)
+            into = scattered(None, into, along, expanded(nothing, places.shape))
+        combined = scattered(op, into, along, values)
         if reduce == "mean":
-            number = (count + int(include_self)).cast(self.dtype)
+            ones = expanded(UOp.const(dtypes.int32, 1), places.shape)
+            count = scattered(ops.ADD, expanded(UOp.const(dtypes.int32, int(include_self)), self.shape), along, ones)
+            number = UOp.apply(ops.MAX, count, UOp.const(dtypes.int32, 1)).cast(self.dtype)
             combined = combined / number if self.dtype.is_float else combined // number
-        return self._derived((count > 0).where(combined, self.uop))
+        return self._derived(combined)
 
     def _sources(self, function: str, src: Any, shape: tuple[int, ...]) -> UOp:
         """The values to place, in the shape of the index and the type of this tensor."""
@@ -202,8 +199,7 @@ class GatherMethods(LogicMethods, ArrangeMethods, ScanMethods, HostMethods):
         before = self.cumsum(0).uop - 1
         slot = self.uop.where(before, size)
         numbers = UOp(ops.IOTA, dtypes.int32, (), self.shape[0])
-        first = scattered(ops.MAX, numbers, (size,), (slot,))
-        return self._derived((first >= 0).where(first, -1))
+        return self._derived(scattered(None, expanded(UOp.const(dtypes.int32, -1), (size,)), (slot,), numbers))
 
 
 def _along(shape: tuple[int, ...], axis: int, places: UOp) -> list[UOp]:

@@ -82,38 +82,19 @@ class Picking:
         return self.view._derived(found)
 
     def write(self, value: UOp, shape: tuple[int, ...]) -> None:
-        """Write a value, of rank 0 or fitting the shape of what `read` gives, to the picked places.
-
-        Every place looks for the last position that names it: there is no scattering store yet.
-        """
-        sizes, rest = self.view.shape[: len(self.positions)], self.view.shape[len(self.positions) :]
-        count = 1
-        for size in self.positions[0].shape:
-            count *= size
-        if not count or 0 in self.view.shape:
-            return
-        numbers = UOp(ops.IOTA, dtypes.int32, (), count)
-        numbers = UOp(ops.RESHAPE, dtypes.int32, (numbers,), self.positions[0].shape)
-        last = scattered(ops.MAX, numbers, sizes, self.positions)
-        if value.shape or shape == ():
-            value = self._rows(expanded(value, shape), (count, *rest))
-            value = UOp(ops.GATHER, value.dtype, (value, last))
-        written = UOp(ops.RESHAPE, dtypes.bool, (last >= 0,), (*sizes, *[1] * len(rest)))
-        chosen = expanded(written, self.view.shape).where(value, self.view.uop)
-        self.view.assign(self.view._derived(chosen))
-
-    def _rows(self, value: UOp, shape: tuple[int, ...]) -> UOp:
-        """The value with the axes of the positions as one axis in front."""
+        """Write a value, of rank 0 or fitting the shape of what `read` gives, to the picked places."""
         order = self._order
         back = tuple(sorted(range(len(order)), key=order.__getitem__))
-        return UOp(ops.RESHAPE, value.dtype, (UOp(ops.PERMUTE, value.dtype, (value,), back),), shape)
+        value = UOp(ops.PERMUTE, value.dtype, (expanded(value, shape),), back)
+        self.view.assign(self.view._derived(scattered(None, self.view.uop, self.positions, value)))
 
 
 def plan(tensor: Any, index: Any) -> Picking:
     """The picking that an index with arrays means."""
     raw = _masks_as_positions(tensor, list(index) if isinstance(index, tuple) else [index])
     parts = tensor._whole_index(tuple(raw))
-    view, kinds, axis = tensor[tuple(_plain_parts(tensor, parts))], [], 0
+    plain, kinds, axis = _plain_parts(tensor, parts), [], 0
+    view = tensor if all(part == slice(None) for part in plain) else tensor[tuple(plain)]
     tensors = []
     for part in parts:
         kinds.append("new" if part is None else _kind(part))
@@ -124,8 +105,12 @@ def plan(tensor: Any, index: Any) -> Picking:
     others = [n for n, kind in enumerate(kinds) if kind in ("new", "slice")]
     dropped = [n for n, kind in enumerate(kinds) if kind == "integer"]
     sizes = view.shape
-    view = view._moved(ops.PERMUTE, (*order, *others, *dropped))
-    view = view._moved(ops.RESHAPE, tuple([sizes[n] for n in (*order, *others)]))
+    for op, arg, now in (
+        (ops.PERMUTE, (*order, *others, *dropped), tuple(range(len(sizes)))),
+        (ops.RESHAPE, tuple([sizes[n] for n in (*order, *others)]), sizes),
+    ):
+        if arg != now:
+            view = view._moved(op, arg)
     shape = broadcast_shape("getitem", tensors)
     nodes = [position_node("getitem", t, size) for t, size in zip(tensors, view.shape, strict=False)]
     first = min([*order, *dropped])

@@ -86,9 +86,8 @@ class PoolMethods(ProductMethods):
         rows, places = self.reshape((-1, count)), indices.reshape((-1, count))
         positions = [counted(rows.shape, 0), position_node(function, places, math.prod(sizes))]
         # Maxima of overlapping windows are one element: it comes back once, however often it was chosen.
-        last = scattered(ops.MAX, counted(rows.shape, 1), (rows.shape[0], math.prod(sizes)), positions)
-        picked = UOp(ops.GATHER, self.dtype, (rows.uop, counted(last.shape, 0), last))
-        return self._derived(picked).reshape((*lead, *sizes))
+        empty = expanded(UOp.const(self.dtype, 0), (rows.shape[0], math.prod(sizes)))
+        return self._derived(scattered(None, empty, positions, rows.uop)).reshape((*lead, *sizes))
 
     def avg_pool2d(
         self, kernel_size: int | Sequence[int] = (2, 2), stride: int | Sequence[int] | None = None,

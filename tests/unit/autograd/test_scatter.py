@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lazulite import Tensor
+from lazulite import Context, Tensor
 from lazulite.autograd.scatter import scattered
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
@@ -21,21 +21,21 @@ def drawn(seed: int, shape: tuple[int, ...], low: int, high: int) -> np.ndarray:
 
 
 @given(
-    st.sampled_from(list(NUMPY)), st.lists(st.integers(1, 3), max_size=2),
+    st.sampled_from([None, *NUMPY]), st.lists(st.integers(1, 3), max_size=2),
     st.lists(st.integers(1, 4), min_size=1, max_size=2), st.lists(st.integers(1, 3), max_size=1), st.integers(0, 99),
 )  # fmt: skip
 def test_each_place_combines_what_goes_there(
-    op: ops.Op, own: list[int], sizes: list[int], rest: list[int], seed: int
+    op: ops.Op | None, own: list[int], sizes: list[int], rest: list[int], seed: int
 ) -> None:
     values = drawn(seed, (*own, *rest), -5, 5)
     positions = [drawn(seed + 1 + axis, tuple(own), -1, size + 1) for axis, size in enumerate(sizes)]
-    assert op.identity is not None
-    expected = np.full((*sizes, *rest), op.identity(dtypes.int32), np.int32)
+    into = drawn(seed + 7, (*sizes, *rest), -5, 5)
+    expected = into.copy()
     for place in np.ndindex(*own):
         target = tuple([int(p[place]) for p in positions])
         if all(0 <= t < size for t, size in zip(target, sizes, strict=True)):
-            expected[target] = NUMPY[op](expected[target], values[place])
-    found = scattered(op, Tensor(values).uop, tuple(sizes), [Tensor(p).uop for p in positions])
+            expected[target] = values[place] if op is None else NUMPY[op](expected[target], values[place])
+    found = scattered(op, Tensor(into).uop, [Tensor(p).uop for p in positions], Tensor(values).uop)
 
     assert expected.tolist() == Tensor(found).tolist()
 
@@ -46,14 +46,41 @@ def counted(shape: tuple[int, ...], axis: int) -> UOp:
     return UOp(ops.EXPAND, dtypes.int32, (column,), shape)
 
 
-@pytest.mark.parametrize("size", [2, 3, 5])
-def test_an_axis_that_is_counted_along_is_not_searched_but_cut_or_filled_up(size: int) -> None:
-    values, places = drawn(0, (3, 4), -5, 5), drawn(1, (3, 4), 0, 6)
-    expected = np.zeros((size, 6), np.int32)
-    for row, column in np.ndindex(min(3, size), 4):
+@pytest.mark.parametrize("size", [3, 5])
+def test_what_lies_under_an_axis_that_is_counted_along_is_scattered_by_itself(size: int) -> None:
+    values, places, into = drawn(0, (3, 4), -5, 5), drawn(1, (3, 4), 0, 6), drawn(2, (size, 6), -5, 5)
+    expected = into.copy()
+    for row, column in np.ndindex(3, 4):
         expected[row, places[row, column]] += values[row, column]
-    found = scattered(ops.ADD, Tensor(values).uop, (size, 6), [counted((3, 4), 0), Tensor(places).uop])
-    largest = max(np.prod(node.shape) for node in toposort(found))
+    found = scattered(ops.ADD, Tensor(into).uop, [counted((3, 4), 0), Tensor(places).uop], Tensor(values).uop)
+    (launch,) = [node for node in toposort(found) if node.op is ops.LAUNCH]
 
     assert expected.tolist() == Tensor(found).tolist()
-    assert max(3 * 4 * 6, size * 6) == largest
+    assert "loop r0 in 0..3\nloop r1 in 0..4" in launch.arg.kernel
+
+
+def test_a_long_scatter_takes_a_step_for_each_value_whatever_the_number_of_threads() -> None:
+    places = np.random.default_rng(0).integers(0, 1000, 200_000)
+    expected = np.bincount(places, minlength=1000)
+    zeros, ones = Tensor(np.zeros(1000, np.int32)), Tensor(np.ones(200_000, np.int32))
+    for threads in (1, 4):
+        with Context(THREADS=threads):
+            assert expected.tolist() == zeros.scatter(0, Tensor(places), ones, reduce="add").tolist()
+
+
+def test_a_scatter_in_the_middle_of_an_expression_runs_in_memory_of_its_own() -> None:
+    x, places = np.arange(6, dtype=np.float32), np.array([1, 1, 4], np.int32)
+    once = Tensor(x).scatter(0, Tensor(places), Tensor([10.0, 20.0, 30.0]))
+    twice = once.scatter(0, Tensor(places[:1]), Tensor([7.0]))
+    expected, later = x.copy(), x.copy()
+    expected[places], later[places] = [10, 20, 30], [10, 7, 30]
+
+    assert (later + expected * 2 + x).tolist() == (twice + once * 2 + Tensor(x)).tolist()
+
+
+def test_item_assignment_by_positions_writes_in_place() -> None:
+    x = Tensor(np.zeros(1000, np.float32)).realize()
+    x[Tensor([3, 5])] = Tensor([1.0, 2.0])
+
+    assert all(kernel.bytes < 100 for kernel in x.explain().kernels), "what is not written is not touched"
+    assert [3, 5] == np.flatnonzero(x.numpy()).tolist()

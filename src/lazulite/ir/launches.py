@@ -1,0 +1,40 @@
+"""LAUNCHes as values: kernels written by hand that compute new memory from their sources.
+
+Where a CALL is an effect on memory that somebody holds, such a launch is pure: `Run.pure` says that the
+memory it starts from may be a copy, so the scheduler may run it in memory of its own, or in place where
+nobody needs the old contents.  It is what an algorithm is written in that no expression of whole values
+states, such as scattering and sorting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lazulite.ir import ops
+from lazulite.ir.calls import Run, touched_slots
+from lazulite.ir.dtype import dtypes
+from lazulite.ir.text import to_text
+from lazulite.ir.uop import UOp
+
+
+def launch(kernel: UOp, *sources: UOp, gradient: Sequence[UOp | None] = ()) -> list[UOp]:
+    """What the memories that a kernel writes hold after it ran on the sources, in the order of their slots.
+
+    `kernel` is a SINK over PARAMs, flat and on no device, with the slots of the sources.  `gradient` holds a
+    value, or None, for each source; its PARAMs are those that `ir/calls.py` tells of for a traced gradient.
+
+    >>> memory = UOp(ops.PARAM, dtypes.int32, (), (0, (3,), ""))
+    >>> place = UOp.range(3, 0)
+    >>> kernel = UOp.sink(memory[place].store(memory[place] * 2))
+    >>> launch(kernel, UOp(ops.IOTA, dtypes.int32, (), 3))[0].shape
+    (3,)
+    """
+    count = len(sources)
+    touched = touched_slots(kernel, count)
+    bindings = tuple([slot if slot in touched.writes else -1 for slot in range(count)])
+    run = Run(to_text(kernel, "KERNEL"), tuple(range(count)), touched.reads, touched.writes, bindings, pure=True)
+    known = [(slot, part) for slot, part in enumerate(gradient) if part is not None]
+    if known:
+        body = UOp(ops.SINK, dtypes.void, tuple([part for _, part in known]))
+        run = run._replace(gradient=to_text(body, "TENSOR"), wrt=tuple([slot for slot, _ in known]))
+    return [UOp(ops.LAUNCH, sources[i].dtype, sources, run._replace(result=i)) for i in touched.writes]
