@@ -38,23 +38,24 @@ def test_gradients_pass_through_a_captured_function():
 
 
 def trained(optimiser, wrap):
-    """Losses and weights of a small training."""
+    """Losses and state of a small training, and the step."""
     Tensor.manual_seed(1)
-    layers = [nn.Linear(3, 4), nn.Linear(4, 1)]
-    optimiser = optimiser(nn.state.get_parameters(layers))
+    layers = [nn.Linear(3, 4), nn.BatchNorm(4), nn.Linear(4, 1)]
+    optimiser = optimiser(nn.state.get_parameters([layers[0], layers[2]]))
 
     def step(x, y):
         optimiser.zero_grad()
-        loss = ((layers[1](layers[0](x).tanh().dropout(0.1)) - y) ** 2).mean()
+        hidden = layers[1](layers[0](x)).tanh().dropout(0.1)
+        loss = ((layers[2](hidden) - y) ** 2).mean()
         loss.backward()
         optimiser.step()
         return loss
 
     step, losses = wrap(step), []
     with Tensor.train():
-        for _ in range(6):
+        for _ in range(10):
             losses.append(step(Tensor.rand(8, 3), Tensor.rand(8, 1)).item())
-    return losses, [t.tolist() for t in nn.state.get_parameters([layers, optimiser])]
+    return losses, [t.tolist() for t in nn.state.get_parameters([layers, optimiser])], step
 
 
 @pytest.mark.parametrize(
@@ -63,12 +64,17 @@ def trained(optimiser, wrap):
         lambda p: nn.optim.SGD(p, lr=0.1),
         lambda p: nn.optim.SGD(p, lr=0.1, momentum=0.9),
         lambda p: nn.optim.Adam(p, lr=0.1),
+        lambda p: nn.optim.AdamW(p, lr=0.1, weight_decay=0.1),
     ],
-    ids=["SGD", "momentum", "Adam"],
+    ids=["SGD", "momentum", "Adam", "AdamW"],
 )
 def test_a_captured_training_equals_the_plain_one(optimiser):
-    """A24"""
-    assert trained(optimiser, lambda step: step) == trained(optimiser, jit)
+    """A24: with batch statistics and dropout, bit for bit, and it is captured"""
+    losses, state, _ = trained(optimiser, lambda step: step)
+    captured_losses, captured_state, step = trained(optimiser, jit)
+
+    assert (losses, state) == (captured_losses, captured_state)
+    assert (1, "") == (captured(step), step.reason)
 
 
 def test_gradients_add_up_as_they_do_without_capture():

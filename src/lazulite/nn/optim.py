@@ -1,13 +1,13 @@
 """Optimisers: objects that change parameters by their gradients.
 
 `step` writes every parameter that has a gradient, and the optimiser's own state, in one realize.  The
-writes are detached: no gradient flows through an update.  Step sizes and step counts enter the
-program as numbers that change without compiling anything.
+writes are detached: no gradient flows through an update.  Step sizes enter the program as numbers that
+change without compiling anything.  What changes by itself from step to step lies in tensors, so that a
+captured step does what a plain one does, and a state dictionary holds all that training goes on from.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from lazulite.base.errors import DTypeError, GradientError
@@ -58,15 +58,16 @@ class Optimizer:
             raise GradientError(
                 f"{type(self).__name__}.step", "no parameter has a gradient", hint="call loss.backward() before step()"
             )
-        self._begin_step()
-        return [
-            t for number in active for t in self._update(number, self.params[number], _gradient(self.params[number]))
-        ]
+        written, shared = self._begin_step()
+        for number in active:
+            written += self._update(number, self.params[number], _gradient(self.params[number]), *shared)
+        return written
 
-    def _begin_step(self) -> None:
-        """What a step does once, before the parameters."""
+    def _begin_step(self) -> tuple[list[Tensor], list[Tensor]]:
+        """Write the state that all parameters share; the tensors written, and what `_update` needs of it."""
+        return [], []
 
-    def _update(self, number: int, param: Tensor, grad: Tensor) -> list[Tensor]:
+    def _update(self, number: int, param: Tensor, grad: Tensor, *shared: Tensor) -> list[Tensor]:
         """Write one parameter and its state; the tensors written."""
         raise NotImplementedError
 
@@ -99,7 +100,7 @@ class SGD(Optimizer):
         self.momentum, self.weight_decay, self.nesterov = momentum, weight_decay, nesterov
         self.b = self._state() if momentum else []
 
-    def _update(self, number: int, param: Tensor, grad: Tensor) -> list[Tensor]:
+    def _update(self, number: int, param: Tensor, grad: Tensor, *shared: Tensor) -> list[Tensor]:
         value = param.detach()
         if self.weight_decay:
             grad = grad + value * self.weight_decay
@@ -124,16 +125,22 @@ class AdamW(Optimizer):
     ) -> None:  # fmt: skip
         super().__init__(params, lr)
         self.b1, self.b2, self.eps, self.weight_decay = b1, b2, eps, weight_decay
-        self.steps = 0
+        self.b1_t, self.b2_t = self._one(), self._one()
+        """The decay rates to the power of the number of steps: tensors, as the state of a captured step has to be."""
         self.m, self.v = self._state(), self._state()
 
-    def _begin_step(self) -> None:
-        self.steps += 1
+    def _one(self) -> Tensor:
+        device = self.params[0].device if self.params else None
+        return Tensor(1.0, dtype="float64", device=device, requires_grad=False)
 
-    def _update(self, number: int, param: Tensor, grad: Tensor) -> list[Tensor]:
+    def _begin_step(self) -> tuple[list[Tensor], list[Tensor]]:
         """The corrections for the zeros that the means begin with are put into the two numbers of the step."""
-        begun = math.sqrt(1 - self.b2**self.steps)
-        size, eps = self.lr * begun / (1 - self.b1**self.steps), self.eps * begun
+        b1_t, b2_t = self.b1_t.assign(self.b1_t * self.b1), self.b2_t.assign(self.b2_t * self.b2)
+        begun = (1 - b2_t).sqrt()
+        return [b1_t, b2_t], [begun * self.lr / (1 - b1_t), begun * self.eps]
+
+    def _update(self, number: int, param: Tensor, grad: Tensor, *shared: Tensor) -> list[Tensor]:
+        size, eps = [each.cast(param.dtype).to(param.device) for each in shared]
         m = self.m[number].assign(self.m[number] * self.b1 + grad * (1 - self.b1))
         v = self.v[number].assign(self.v[number] * self.b2 + grad * grad * (1 - self.b2))
         value = param.detach()

@@ -10,6 +10,7 @@ import pytest
 
 from lazulite import DTypeError, GlobalCounters, GradientError, Tensor
 from lazulite.nn.optim import SGD, Adam, AdamW
+from lazulite.nn.state import get_state_dict, load_state_dict
 
 START = [1.0, -2.0, 0.5]
 
@@ -60,6 +61,35 @@ def test_sgd_takes_its_steps(momentum: float, decay: float, nesterov: bool) -> N
 def test_adam_and_adamw_take_their_steps() -> None:
     assert expected_adam(0.02, 0.0) == pytest.approx(steps(Adam, lr=0.02), rel=1e-5)
     assert expected_adam(0.02, 0.5) == pytest.approx(steps(AdamW, lr=0.02, weight_decay=0.5), rel=1e-5)
+
+
+@pytest.mark.parametrize("decay", [None, 0.1])
+def test_fifty_steps_of_adam_are_those_of_torch(decay: float | None) -> None:
+    torch = pytest.importorskip("torch")
+    facts = {"lr": 0.02} if decay is None else {"lr": 0.02, "weight_decay": decay}
+    theirs = torch.tensor(START, requires_grad=True)
+    optimizer = (torch.optim.Adam if decay is None else torch.optim.AdamW)([theirs], **facts)
+    for _ in range(50):
+        optimizer.zero_grad()
+        (theirs.square().square() * 0.25 + theirs).sum().backward()
+        optimizer.step()
+
+    assert theirs.tolist() == pytest.approx(steps(Adam if decay is None else AdamW, 50, **facts), rel=2e-6)
+
+
+def test_adam_goes_on_from_its_state_dictionary() -> None:
+    def trained(count: int, state: dict[str, Tensor] | None = None) -> tuple[list[float], dict[str, Tensor]]:
+        w = Tensor(START)
+        optimizer = Adam([w], lr=0.1)
+        if state is not None:
+            load_state_dict(optimizer, state)
+        for _ in range(count):
+            optimizer.zero_grad()
+            w.square().sum().backward()
+            optimizer.step()
+        return w.tolist(), get_state_dict(optimizer)
+
+    assert trained(7)[0] == trained(4, trained(3)[1])[0]
 
 
 def test_a_parameter_keeps_its_memory_and_a_step_its_node_count() -> None:
