@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, MutableSequence
+from collections.abc import Callable, MutableSequence, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lazulite.base.errors import CheckError
@@ -60,18 +60,25 @@ class NanCheck(Check):
         super().__init__(run, command, kernel, node_of)
         constants = [n.value for n in toposort(kernel) if n.op is ops.CONST and n.dtype.is_float]
         given = all(map(math.isfinite, constants)) and all(map(math.isfinite, _scalars(run, command, kernel).values()))
-        self.innocent = given and all(self.is_finite(slot) for slot in self.read)
+        self.innocent = given and all(self.first_odd(slot) is None for slot in self.read)
+        partly = any(n.op is ops.RANGE and n.src[0].op is not ops.CONST for n in toposort(kernel))
+        self.before = {slot: self.contents(slot) for slot in self.written} if self.innocent and partly else {}
+        """What was in memory of which the launch writes as much as there is now: behind that it stays."""
 
-    def is_finite(self, slot: int) -> bool:
-        return not self.types[slot].is_float or all(map(math.isfinite, self.contents(slot)))
+    def first_odd(self, slot: int, before: Sequence[Any] = ()) -> int | None:
+        """The place of the first element that is not finite, and was not so before."""
+        if not self.types[slot].is_float:
+            return None
+        places = enumerate(self.contents(slot))
+        return next((i for i, v in places if not (math.isfinite(v) or (before and not math.isfinite(before[i])))), None)
 
     def after(self) -> None:
         if not self.innocent:
             return
         for slot in self.written:
-            if not self.is_finite(slot):
-                values, node = list(self.contents(slot)), self.node_of()
-                place = next(i for i, value in enumerate(values) if not math.isfinite(value))
+            place = self.first_odd(slot, self.before.get(slot, ()))
+            if place is not None:
+                values, node = self.contents(slot), self.node_of()
                 name = self.name if node is None else node.op.name
                 raise CheckError(
                     "CHECK=nan", f"{name} made {values[place]} of finite values, at element {place}",

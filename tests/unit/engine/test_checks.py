@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lazulite import CheckError, Context, IndexRangeError, Tensor, jit, nn, profile
+from lazulite import CheckError, Context, IndexRangeError, Tensor, Variable, jit, nn, profile
 from lazulite.engine import checks, inspection
 from lazulite.engine.loaded import issue
 
@@ -153,3 +153,14 @@ def test_a_captured_function_is_checked_and_profiled_kernel_by_kernel(tmp_path: 
     with Context(CHECK="nan"), pytest.raises(CheckError, match="sqrt made nan"):
         for _ in range(4):
             root(Tensor([0.0, 1.0])).realize()
+
+
+def test_what_lies_behind_a_size_that_varies_is_not_held_against_the_launch() -> None:
+    n = Variable("n", 1, 300)
+    ones, zeros = (Tensor([value] * 300).realize() for value in (1.0, 0.0))
+    with Context(CHECK="nan"):
+        for _ in range(2):
+            Tensor([float("nan")] * 300).realize()  # its memory is given to the next result
+            assert [2.0] * 5 == (ones[: n.bind(5)] * 2).realize().tolist()
+        with pytest.raises(CheckError, match="at element 0"):
+            (ones[: n.bind(4)] / zeros[: n.bind(4)]).realize()
