@@ -12,10 +12,11 @@ value alone.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from lazulite.base.errors import ShapeError
+from lazulite.base.errors import DTypeError, ShapeError
 from lazulite.ir import ops
 from lazulite.ir.bounds import Linear, linear
 from lazulite.ir.dtype import dtypes
@@ -205,7 +206,7 @@ class Size(_Number):
 
 
 class Variable:
-    """An integer from `low` to `high` that a program is compiled for once, whatever its value is.
+    """An integer from `min` to `max` that a program is compiled for once, whatever its value is.
 
     `bind` gives it a value; what that returns stands in shapes, slices and `arange`, and in arithmetic there.
     With `multiple_of`, all of its values are multiples of that number.
@@ -216,19 +217,19 @@ class Variable:
     [3, 10]
     """
 
-    __slots__ = ("high", "low", "multiple_of", "name")
+    __slots__ = ("max", "min", "multiple_of", "name")
 
-    def __init__(self, name: str, low: int, high: int, multiple_of: int = 1) -> None:
-        if multiple_of < 1 or low < 0 or high < low or low % multiple_of or high % multiple_of:
+    def __init__(self, name: str, min: int, max: int, multiple_of: int = 1) -> None:
+        if multiple_of < 1 or min < 0 or max < min or min % multiple_of or max % multiple_of:
             raise ShapeError(
-                "Variable", f"{name} cannot lie in [{low}, {high}] and be a multiple of {multiple_of}",
+                "Variable", f"{name} cannot lie in [{min}, {max}] and be a multiple of {multiple_of}",
                 rule="The range is not empty and not negative, and its ends are multiples too.",
             )  # fmt: skip
-        self.name, self.low, self.high, self.multiple_of = name, low, high, multiple_of
+        self.name, self.min, self.max, self.multiple_of = name, min, max, multiple_of
 
     def __repr__(self) -> str:
         multiple = "" if self.multiple_of == 1 else f", multiple_of={self.multiple_of}"
-        return f"Variable({self.name!r}, {self.low}, {self.high}{multiple})"
+        return f"Variable({self.name!r}, {self.min}, {self.max}{multiple})"
 
     def bind(self, value: int) -> int:
         """This variable with a value; ShapeError for a value outside of its range.
@@ -236,20 +237,24 @@ class Variable:
         >>> Variable("n", 1, 10).bind(3)
         n = 3
         """
-        if not self.low <= value <= self.high or value % self.multiple_of:
+        try:
+            number = operator.index(value)
+        except TypeError:
+            raise DTypeError("bind", f"{self.name} takes an integer, got {type(value).__name__}") from None
+        if not self.min <= number <= self.max or number % self.multiple_of:
             multiples = "" if self.multiple_of == 1 else f" multiples of {self.multiple_of}"
-            raise ShapeError("bind", f"{self.name} takes{multiples} in [{self.low}, {self.high}], got {value}")
-        if self.low == self.high:
-            return value
+            raise ShapeError("bind", f"{self.name} takes{multiples} in [{self.min}, {self.max}], got {number}")
+        if self.min == self.max:
+            return number
         if not _bound:
             _bound.append(self.name)
         unit, name = self.multiple_of, self.name if self.multiple_of == 1 else f"({self.name} / {self.multiple_of})"
-        arg = (name, self.low // unit, self.high // unit, value // unit)
+        arg = (name, self.min // unit, self.max // unit, number // unit)
         return Size(Linear(0, {UOp(ops.SCALAR, dtypes.index, (), arg): unit}))
 
     def __index__(self) -> NoReturn:
         raise ShapeError(
-            "Variable", f"{self.name} in [{self.low}, {self.high}] is not bound to a value",
+            "Variable", f"{self.name} in [{self.min}, {self.max}] is not bound to a value",
             hint=f"{self.name}.bind(value) gives what stands in shapes and slices",
         )  # fmt: skip
 

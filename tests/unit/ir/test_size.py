@@ -7,11 +7,12 @@ import pickle
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lazulite import ShapeError, Variable
+from lazulite import DTypeError, ShapeError, Variable
 from lazulite.ir import size as sizes
 from lazulite.ir.size import Size, least, max_shape, most, rebound, room, size_form, size_node, varies
 
@@ -82,6 +83,13 @@ def test_an_unbound_variable_is_no_number(use: Callable[[Any], object]) -> None:
     """A7"""
     with pytest.raises(ShapeError, match=r"n in \[1, 10\] is not bound"):
         use(N)
+
+
+def test_a_variable_takes_integers() -> None:
+    assert int(N.bind(np.int64(3))) == 3
+    with pytest.raises(DTypeError, match="n takes an integer, got float"):
+        N.bind(2.5)  # type: ignore[arg-type]
+    assert repr(M) == "Variable('m', 0, 12, multiple_of=4)"
 
 
 @pytest.mark.parametrize("arguments", [(3, 2), (-1, 4), (1, 8, 4), (0, 6, 4), (0, 4, 0)])
