@@ -11,12 +11,14 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from lazulite.analysis.index_map import both
 from lazulite.base.errors import IndexRangeError
 from lazulite.ir import ops
-from lazulite.ir.bounds import linear
+from lazulite.ir.bounds import difference, linear
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.text import to_text
 from lazulite.ir.uop import UOp, toposort
+from lazulite.simplify.comparison import below_zero
 from lazulite.simplify.facts import Facts
 
 _PATIENCE = 2000
@@ -29,7 +31,15 @@ def check_bounds(kernel: UOp) -> None:
         if node.op in (ops.LOAD, ops.STORE):
             memory, index, *rest = node.src
             gates = rest[1:] if node.op is ops.STORE else rest
-            _check_access(node, memory, index, gates[0] if gates else None)
+            _check_access(node, memory, index, _with_extents(index, gates[0] if gates else None))
+
+
+def _with_extents(index: UOp, gate: UOp | None) -> UOp | None:
+    """The gate, and that ranges end where their extents say that are expressions."""
+    for r in sorted(index.ranges, key=lambda r: r.arg[0]):
+        if r.src[0].op is not ops.CONST:
+            gate = both(gate, below_zero(difference(r, r.src[0])))
+    return gate
 
 
 def _check_access(node: UOp, memory: UOp, index: UOp, gate: UOp | None) -> None:

@@ -33,6 +33,14 @@ def test_what_intervals_and_gates_show_passes(lines: str, monkeypatch: pytest.Mo
     check_bounds(kernel(lines))
 
 
+def test_a_range_ends_where_its_extent_says() -> None:
+    """A19: what lies behind the end of a window that begins somewhere."""
+    head = HEAD.replace("loop r0 in 0..4", "scalar n2 index 0..5\nloop r0 in 0..8 - n2")
+    check_bounds(parse(head + "p0[r0] = p1[r0 + n2]"))
+    with pytest.raises(IndexRangeError, match="a load can leave its memory"):
+        check_bounds(parse(head + "p0[r0] = p1[r0 + n2 + 1]"))
+
+
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
