@@ -28,6 +28,8 @@ from lazulite.simplify.terms import sum_of
 ALIGNMENT = 64
 _BLOCK = 32
 """How many rows are worked on at a time where they share an operand: enough to read it from a near cache."""
+_LONG = 512
+"""Products in a sum from which on a result that stays in the cache is not worth joining kernels for."""
 _OWN_ORDER = 2
 """The ranges of a statement in scratch memory come after those of the kernel it moves into."""
 
@@ -169,6 +171,8 @@ def _pays(producer: Kernel, reader: Kernel, block: _Block, cache: int) -> bool:
     contractions = [n for kernel in (producer, reader) for n in toposort(kernel.sink) if contraction(n) is not None]
     if not contractions or block.turns < FEW_ROWS:
         return False
+    if size * block.turns <= cache and any(_is_long(n) for n in toposort(store) if contraction(n) is not None):
+        return False
     rows = min(_BLOCK, _extent(list(block.shared)[-1]))
     inner = {list(block.shared)[-1], list(block.shared.values())[-1]}
     again = sum(_size(load, block) for load in _operands(contractions) if load.ranges.isdisjoint(inner))
@@ -177,6 +181,12 @@ def _pays(producer: Kernel, reader: Kernel, block: _Block, cache: int) -> bool:
     blocks, traffic = block.turns // rows, 4 * size * block.turns
     near = again <= cache // 2 or again * blocks <= traffic
     return near and size * rows <= cache // 2 and blocks >= FEW_ROWS
+
+
+def _is_long(product: UOp) -> bool:
+    """Whether so many products are added that their partial sums had better wait in memory, and other blocks be
+    chosen than those of rows."""
+    return math.prod(map(_extent, product.src[1:])) >= _LONG
 
 
 def _operands(contractions: Sequence[UOp]) -> Iterator[UOp]:

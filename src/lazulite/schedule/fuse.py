@@ -23,6 +23,8 @@ MAX_OPS = 300
 MAX_OPERANDS = 32
 MAX_SEARCH = 64
 SMALL = 1 << 16
+_REUSED = 4
+"""How often both factors of a product are read again where a register tile pays."""
 
 
 @dataclass(slots=True)
@@ -151,6 +153,7 @@ def _compute_in(state: _State, group: Group, node: UOp, places: Mapping[Place, N
         known[place] = None
         if node.op is ops.REDUCE and group.times(place) == group.iterations:
             group.contraction = True
+        group.products |= _is_large_product(node)
         for source, below in sources_at(group, node, place, depth):
             state.wanted.setdefault(source, {}).setdefault(group, {})[below] = None
 
@@ -190,6 +193,8 @@ def _reason_to_store_reduction(node: UOp, wanted: Mapping[Group, Mapping[Place, 
     ((group, places),) = wanted.items()
     if len(places) > 1:
         return "a reduction that is wanted at several places"
+    if group.products and _is_large_product(node) and not _continues_reduction(group, node):
+        return "a second sum of products, whose blocks are others"
     (place,) = places
     times, elements = group.times(place), element_count(node.shape)
     if element_count(group.root.shape) < FEW_ROWS <= elements and element_count(node.src[0].shape) >= LONG:
@@ -215,6 +220,23 @@ def _continues_reduction(group: Group, node: UOp) -> bool:
         reader.op is ops.REDUCE and reader.arg[0] is ops.ADD and reader.dtype is node.dtype and _reads(reader, node)
         for reader in group.places
     )
+
+
+def _is_large_product(node: UOp) -> bool:
+    """Whether this is a sum of products whose factors are read again and again, worth blocks of its own."""
+    if node.op is not ops.REDUCE or node.arg[0] is not ops.ADD:
+        return False
+    product = _moved(node.src[0])
+    elements = element_count(product.shape)
+    again = elements >= LONG and product.op is ops.MUL
+    return again and all(_REUSED * element_count(_moved(factor).shape) <= elements for factor in product.src)
+
+
+def _moved(node: UOp) -> UOp:
+    """What a value is, behind movements and conversions."""
+    while node.op in ops.MOVEMENT or node.op is ops.CAST:
+        node = node.src[0]
+    return node
 
 
 def _reads(reader: UOp, node: UOp) -> bool:

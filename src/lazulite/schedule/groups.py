@@ -66,6 +66,8 @@ class Group:
     size: int = 0
     contraction: bool = False
     """Whether a reduction at the full width of the root's ranges is computed here."""
+    products: bool = False
+    """Whether a large sum of products is."""
 
     def times(self, place: Place) -> int:
         """How often a value at this place is computed, loop-invariant code hoisted."""

@@ -54,6 +54,14 @@ def test_weights_that_every_block_would_read_from_far_away_are_not_worth_it():
     assert 2 == len(scheduled([matmul(hidden, second)], cache=1 << 18).kernels)
 
 
+def test_a_long_sum_whose_results_stay_near_keeps_its_kernel():
+    def rows(depth: int) -> UOp:
+        return softmax(matmul(buffer(1, 512, depth), buffer(2, depth, 64)))
+
+    assert 1 == len(scheduled([rows(128)], cache=1 << 20).kernels)
+    assert 2 == len(scheduled([rows(1024)], cache=1 << 20).kernels)
+
+
 def test_a_value_that_is_read_in_other_rows_stays_in_memory():
     q = buffer(1, 512, 16)
     product = matmul(q, moved(ops.PERMUTE, q, (1, 0)))

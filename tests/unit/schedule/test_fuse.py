@@ -90,6 +90,14 @@ def test_sums_behind_movements_join() -> None:
     assert 1 == sum(node.op is ops.REDUCE for node in toposort(kernel))
 
 
+def test_each_large_sum_of_products_has_a_kernel_of_its_own() -> None:
+    """The blocks of one are not those of another, as of a convolution and the one beside it in a residual block."""
+    left, right = [matmul(buffer(n, 64, 1024), buffer(n + 1, 1024, 32)) for n in (1, 3)]
+
+    assert 2 == len(scheduled([relu(left + right)]).kernels)
+    assert 1 == len(scheduled([relu(matmul(A, B) + matmul(buffer(5, 64, 32), buffer(6, 32, 16)))]).kernels)
+
+
 def test_kernels_never_wait_for_each_other() -> None:
     """A host for a shared value must not stand above another reader of it."""
     shared = A * 2.5
