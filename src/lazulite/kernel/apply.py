@@ -307,23 +307,25 @@ def _replacement(nest: _Nest, ranges: dict[Name, UOp], name: Name) -> _Replaceme
     gate, loops = _both(outer.gate, inner.gate), outer.loops + inner.loops
     clamped = False
     if grain(size) % factor and not _ends_early(ranges.get((*name, 1))):
-        clamped = gate is None and _repeats_last(nest, name, loops)
+        clamped = gate is None and _repeats_last(nest, ranges, name)
         gate = _both(gate, value < size)
-        if clamped:
-            value = value.minimum(size + -1)
-            value = value.maximum(0) if size.vmin < 1 else value
+        value = value.minimum(size + -1) if clamped else value
     return _Replacement(value, gate, loops, outer.groups + inner.groups, clamped)
 
 
-def _repeats_last(nest: _Nest, name: Name, loops: Iterable[UOp]) -> bool:
+def _repeats_last(nest: _Nest, ranges: dict[Name, UOp], name: Name) -> bool:
     """Whether rows behind the end of a range do the work of the last one again, and store nothing.
 
     A gate would be asked in every turn of the loops inside of a tile.  With lanes it is part of the instruction.
+    There has to be a last row: where there may be none, a loop around the tile has no turns then.
     """
-    size, _ = nest.splits[name]
-    open_rows = size.op is not ops.CONST and any(r.arg[1] == "row" for r in loops)
-    reduces = any(nest.leaves[leaf].reduces for leaf in nest.leaves if leaf[: len(name)] == name)
-    return open_rows and not reduces and all(r.arg[1] != "lane" for r in loops)
+    size, outermost = nest.splits[name][0], name
+    while outermost in nest.splits:
+        outermost = (*outermost, 0)
+    parts = [leaf for leaf in nest.leaves if leaf[: len(name)] == name]
+    kinds = {nest.leaves[leaf].kind for leaf in parts if leaf in ranges}
+    is_open = size.op is not ops.CONST and not any(nest.leaves[leaf].reduces for leaf in parts)
+    return is_open and "row" in kinds and "lane" not in kinds and (size.vmin >= 1 or outermost in ranges)
 
 
 def _ends_early(inner: UOp | None) -> bool:

@@ -48,6 +48,9 @@ def part_extreme(node: UOp, native: Native) -> UOp | None:
     if not native(UOp.apply(op, value, value)):
         return None
     numbers = node.replace(arg=(op, *node.arg[1:]))
+    identity = node.arg[0].identity
+    if identity is not None and any(r.src[0].vmin < 1 for r in node.src[1:]):  # perhaps there are no numbers
+        numbers = UOp.apply(op, numbers, UOp.const(node.dtype, identity(node.dtype)))
     whole = UOp(ops.REDUCE, dtypes.bool, (value.eq(value), *node.src[1:]), (ops.AND, *node.arg[1:]))
     return whole.where(numbers, UOp.const(node.dtype, math.nan))
 

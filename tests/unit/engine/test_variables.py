@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 from collections.abc import Callable
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from lazulite import CaptureError, GlobalCounters, Tensor, Variable, jit
+from lazulite.engine.storage import _layouts
 from lazulite.engine.variables import Variables, with_variables
 
 N, M = Variable("n", 1, 6), Variable("m", 0, 4)
@@ -164,3 +166,16 @@ def test_replays_compile_nothing() -> None:
 def test_values_are_read_outside_of_a_captured_function() -> None:
     with pytest.raises(CaptureError, match="must not look at values"):
         jit(lambda x, n: x[:n].tolist())(Tensor.ones(6).realize(), N.bind(2))
+
+
+def test_values_leave_nothing_behind() -> None:
+    length, x = Variable("length", 1, 500), Tensor.ones(500).realize()
+    step = jit(lambda x, n: (x[:n] * 2).realize().sum())
+    for k in range(1, 40):
+        assert 2.0 * k == step(x, length.bind(k)).item() == (x[: length.bind(k)] * 2).sum().item()
+        if k == 10:
+            before = GlobalCounters.live_nodes, len(_layouts), GlobalCounters.programs_compiled
+    gc.collect()
+
+    assert before[1:] == (len(_layouts), GlobalCounters.programs_compiled)
+    assert before[0] >= GlobalCounters.live_nodes

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
-from lazulite.ir.uop import UOp, toposort
+from lazulite.ir.evaluate import run_kernel
+from lazulite.ir.uop import UOp, index, toposort
 from lazulite.kernel.heuristic import choose
 from lazulite.lower.decompose_reduce import decompose_reductions, part_extreme, widen_reduction
 from support.kernels import TARGETS, compiled, interpreted, loop, param, random_memory, reduce, sink, store
@@ -30,6 +31,20 @@ def test_a_narrow_reduction_rounds_only_at_the_end(op, dtype):
     wide = widen_reduction(UOp(ops.REDUCE, dtype, (value, RANGE), (op, ())))
 
     assert wide is UOp(ops.REDUCE, dtypes.float32, (value.cast(dtypes.float32), RANGE), (op, ())).cast(dtype)
+
+
+@pytest.mark.parametrize(("op", "nothing"), [(ops.MAX, -np.inf), (ops.MIN, np.inf)], ids=repr)
+def test_the_extreme_of_nothing_is_the_identity(op, nothing):
+    turns = UOp(ops.SCALAR, dtypes.index, (), (2, 0, 8))
+    open_range = RANGE.replace(src=(turns,))
+    value = UOp(ops.LOAD, dtypes.float32, (UOp(ops.PARAM, dtypes.float32, (), (0, (8,), "")), open_range))
+    result = UOp(ops.PARAM, dtypes.float32, (), (1, (1,), ""))
+    kernel = sink(store(result, index(0), UOp(ops.REDUCE, dtypes.float32, (value, open_range), (op, ()))))
+    parted = decompose_reductions(kernel, lambda node: True)
+    for count, wanted in ((0, nothing), (3, 2.0)):
+        memory = {0: [2.0] * 8, 1: [0.0]}
+        run_kernel(parted, memory, {2: count})
+        assert [wanted] == memory[1]
 
 
 def test_other_nodes_are_declined():
