@@ -333,6 +333,8 @@ def _file_of(module: str) -> str:
 
 def _is_closed_module(value: ModuleType | type) -> bool:
     name = value.__name__ if isinstance(value, ModuleType) else value.__module__
+    if name == "__main__":  # the program itself, whoever runs it: a debugger or a test runner is a file of the library
+        return False
     return name.partition(".")[0] in sys.stdlib_module_names or _is_closed(_file_of(name))
 
 
