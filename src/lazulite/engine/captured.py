@@ -64,27 +64,20 @@ class Captured:
     ) -> list[Handle]:
         """Carry the call out; `storages` are those of the leaves, in memory, and `variables` those that the call is
         given.  The handles of the results."""
+        moment = None if self._past is None else self._past.begin(storages)
+        if self._writes:
+            buffers = self._write(handles, storages, variables)
+        else:
+            buffers = self._allocate()
+            self._submit(storages, buffers, variables)
         if not self._simple:
-            moment = None if self._past is None else self._past.begin(storages)
-            buffers = self._computed(handles, storages, variables)
             return self._results(handles, storages, buffers, moment, variables)
         made = []
-        for buffer, facts in zip(self._computed(handles, storages, variables), self._simple, strict=True):
-            dtype, shape, device, wanted, leaf, shared = facts
+        for number, (dtype, shape, device, wanted, leaf, shared) in enumerate(self._simple):
             if variables:
                 shape = with_variables(shape, variables)
-            made.append(Handle.of(Storage(dtype, shape, device, buffer), wanted, leaf, shared))
+            made.append(Handle.of(Storage(dtype, shape, device, buffers[number]), wanted, leaf, shared))
         return made
-
-    def _computed(
-        self, handles: Sequence[Handle], storages: Sequence[Storage], variables: Sequence[UOp]
-    ) -> list[Buffer]:
-        """The memory of the results, filled."""
-        if self._writes:
-            return self._write(handles, storages, variables)
-        buffers = self._allocate()
-        self._submit(storages, buffers, variables)
-        return buffers
 
     def _write(self, handles: Sequence[Handle], storages: Sequence[Storage], variables: Sequence[UOp]) -> list[Buffer]:
         """The same where memory is written that is not fresh: who needs its contents has them first."""
@@ -110,11 +103,10 @@ class Captured:
 
     def _allocate(self) -> list[Buffer]:
         """Memory for the results: what the last replay gave, where nobody holds that any more, else fresh."""
-        buffers = []
-        for number in range(len(self._given)):  # `enumerate` would hold the buffer as well
-            buffer = self._given[number]
+        buffers: list[Buffer] = []
+        for buffer in self._given:
             if buffer is None or getrefcount(buffer) > _OWN_REFERENCES or buffer.handle is None or buffer.handle.shared:
-                buffer = self._allocated(number)
+                buffer = self._allocated(len(buffers))
             buffers.append(buffer)
         return buffers
 
@@ -131,7 +123,9 @@ class Captured:
         return buffer
 
     def _submit(self, storages: Sequence[Storage], buffers: Sequence[Buffer], variables: Sequence[UOp]) -> None:
-        values: list[Any] = [storages[number].buffer.handle for number in self._leaves]  # type: ignore[union-attr]
+        values: list[Any] = []
+        for number in self._leaves:
+            values.append(storages[number].buffer.handle)  # type: ignore[union-attr]
         for buffer in buffers:
             values.append(buffer.handle)
         if self._drawn:

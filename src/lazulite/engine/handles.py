@@ -27,16 +27,13 @@ class _Held:
     def __init__(self) -> None:
         references: dict[weakref.ref[Handle], None] = {}
         self.references = references
-        self.forget = lambda reference: references.pop(reference, None)
+        self.forget = references.pop  # called once for each: one that is discarded takes its reference along
 
     def add(self, handle: Handle) -> None:
         self.references[weakref.ref(handle, self.forget)] = None
 
     def discard(self, handle: Handle) -> None:
         self.references.pop(weakref.ref(handle), None)
-
-    def __bool__(self) -> bool:
-        return bool(self.references)
 
     def all(self) -> list[Handle]:
         references = list(self.references)  # at once: others may come and go meanwhile
@@ -148,9 +145,10 @@ def news() -> int:
 
 def is_written() -> bool:
     """Whether a handle has a pending write."""
-    if _written:
-        pending_writes()  # which forgets those that were realized
-    return bool(_written)
+    if not _written.references:
+        return False
+    pending_writes()  # which forgets those that were realized
+    return bool(_written.references)
 
 
 def live_handles() -> list[Handle]:

@@ -21,15 +21,12 @@ class Variables:
     def __init__(self, sizes: Iterable[Size] = ()) -> None:
         self._numbers: dict[UOp, int] = {}
         self.key = tuple([outline(size, self._meet) for size in sizes])
+        self.leaves = list(self._numbers)
+        """The variables in the order of their numbers."""
 
     def _meet(self, leaf: UOp) -> Hashable:
         _, low, high, _ = leaf.arg
         return self._numbers.setdefault(leaf, len(self._numbers)), low, high
-
-    @property
-    def leaves(self) -> list[UOp]:
-        """The variables in the order of their numbers."""
-        return list(self._numbers)
 
     def number_of(self, leaf: UOp) -> int | None:
         """The number of a variable, None for one that the call was not given."""

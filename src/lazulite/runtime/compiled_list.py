@@ -62,6 +62,7 @@ class CompiledList(LaunchList):
         self._pointer = ctypes.c_void_p(ctypes.addressof(self._list))
         self._parallel = any(extent > 1 for extent in self._extents.values())
         self._threads = self._moves = 0
+        self._varied = slice(0, self.varying)
 
     def rebind(self, slot: int, value: Argument) -> None:
         super().rebind(slot, value)
@@ -72,7 +73,7 @@ class CompiledList(LaunchList):
         if self._walk is None:
             super().run(values)
             return
-        self._table[: self.varying] = [x if type(x) is int else x.address for x in values]  # type: ignore[union-attr]
+        self._table[self._varied] = [x if type(x) is int else x.address for x in values]  # type: ignore[union-attr]
         threads, block = 1, None
         if self._parallel:
             code = fork_join()

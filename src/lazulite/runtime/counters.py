@@ -30,12 +30,6 @@ class Counters:
         self.kernel_count = self.global_ops = self.global_mem = 0
         self.programs_compiled = self.programs_from_disk = self.schedules_built = 0
 
-    def add(self, programs: int, operations: int, nbytes: int) -> None:
-        """Count programs that ran."""
-        self.kernel_count += programs
-        self.global_ops += operations
-        self.global_mem += nbytes
-
     @property
     def mem_used(self) -> int:
         """Bytes allocated now, on all devices."""

@@ -84,7 +84,10 @@ class Queue:
         """Carry out a launch list with these values in its slots that vary."""
         with self.lock:
             launches.run(values)
-            GlobalCounters.add(*launches.work)
+            programs, operations, nbytes = launches.work
+            GlobalCounters.kernel_count += programs
+            GlobalCounters.global_ops += operations
+            GlobalCounters.global_mem += nbytes
 
     def copy(self, destination: Buffer, source: Buffer) -> None:
         """Fill `destination`, which is on this device, from memory of the same size on any device."""

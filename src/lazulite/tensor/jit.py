@@ -42,7 +42,6 @@ R = TypeVar("R")
 MOST_VARIANTS = 16
 """How many families of calls a function may have unless it is told otherwise."""
 _MOST_NUMBERS = 256
-_ONLY_TENSORS = {Tensor}
 _NO_VARIABLES = Variables()
 _MOST_SHOWN = 4
 _TOKENS = itertools.count()
@@ -145,18 +144,15 @@ class jit(Generic[P, R]):
         numbers: list[Hashable] = []
         sizes: list[Size] = []
         objects: list[Any] = []
-        if not kwargs and {*map(type, args)} == _ONLY_TENSORS:
-            tensors += args
-        else:
-            flatten(args, tensors, key, numbers, sizes, objects)
+        flatten(args, tensors, key, numbers, sizes, objects)
+        if kwargs:
             key.append(tuple(kwargs))
             flatten(kwargs.values(), tensors, key, numbers, sizes, objects)
         around = self._around
         if objects or around is None or (around.survey.parts and not around.survey.unchanged()):
             around = self._surveyed(objects)
         tensors += around.survey.tensors
-        handles = [tensor._handle for tensor in tensors]
-        storages = _settled(tensors, handles, key)
+        handles, storages = _settled(tensors, key)
         variables = _NO_VARIABLES
         if sizes_exist():
             sizes += around.survey.sizes
@@ -164,14 +160,11 @@ class jit(Generic[P, R]):
                 sizes += storage.sizes
             variables = Variables(sizes)
             key.append(variables.key)
-        key += (around.key, SETTINGS.traced)
-        family = len(key)
-        key.append(around.numbers)
-        key += numbers
-        full = tuple(key)
+        family = *key, around.key, SETTINGS.traced
+        full = family, around.numbers, *numbers
         known = self._captured.get(full)
         if known is None or (known[0].hidden and not known[0].fits()):
-            call = _Call(args, kwargs, tensors, handles, storages, variables, around.survey, full[:family], full)
+            call = _Call(args, kwargs, tensors, handles, storages, variables, around.survey, family, full)
             return self._run(call)
         captured, aftermath = known
         results = captured.run(handles, storages, variables.leaves)
@@ -265,21 +258,24 @@ class jit(Generic[P, R]):
         )  # fmt: skip
 
 
-def _settled(tensors: list[Tensor], handles: list[Handle], key: list[Hashable]) -> list[Storage]:
-    """The storages of the leaves, in memory; what selects a family is added to the key.
+def _settled(tensors: list[Tensor], key: list[Hashable]) -> tuple[list[Handle], list[Storage]]:
+    """The handles of the leaves and their storages, in memory; what selects a family is added to the key.
 
-    Gradients of leaves are leaves as well, as `backward` adds to them; they are appended to both lists.
+    Gradients of leaves are leaves as well, as `backward` adds to them; they are appended to the tensors.
     """
+    handles: list[Handle] = []
     storages: list[Storage] = []
     graded, written = False, is_written()
-    for handle in handles:
+    for tensor in tensors:
+        handle = tensor._handle
         storage = handle.storage
         if storage is None or storage.buffer is None or storage.failure or (written and handle.pending):
-            storage = settle(handle, tensors[len(storages)]._device)
+            storage = settle(handle, tensor._device)
             if handle.storage is None:
                 key.append(False)  # it shows the contents of memory that another tensor owns
         if handle.grad is not None:
             graded = True
+        handles.append(handle)
         storages.append(storage)
         key.append(storage.layout)
     if graded:
@@ -291,9 +287,9 @@ def _settled(tensors: list[Tensor], handles: list[Handle], key: list[Hashable]) 
         key += [storage.layout for storage in storages[len(handles) :]]
         tensors += grads
         handles += own
-    if len(storages) > 1 and len(set(storages)) < len(storages):
+    if len(storages) > 1 and len({*storages}) < len(storages):
         key.append(tuple([storages.index(storage) for storage in storages]))
-    return storages
+    return handles, storages
 
 
 def _named(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[str, Any]]:
