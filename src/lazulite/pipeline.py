@@ -1,7 +1,8 @@
 """Every stage of a kernel's compilation, in order, as one value.
 
-`compile_kernel` runs the `PIPELINE` over a `KERNEL` and hands the resulting list to the emitter.  What
-happens between stages (showing, stopping, verifying) is the caller's: it passes a `Watch`.
+`assembly_of` runs the `PIPELINE` over a `KERNEL` and hands the resulting list to the emitter; `compile_kernel`
+also makes the machine code.  What happens between stages (showing, stopping, verifying) is the caller's: it
+passes a `Watch`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 
 from lazulite.base.errors import LazuliteError, StageError
 from lazulite.emit.base import Binary
-from lazulite.emit.llvm import emit
+from lazulite.emit.llvm import Assembly, assemble, write
 from lazulite.emit.llvm_compute import native
 from lazulite.ir.target import Target
 from lazulite.ir.uop import UOp
@@ -100,13 +101,22 @@ def lower(kernel: UOp, target: Target, steps: tuple[Step, ...] = (), watch: Watc
     return root
 
 
-def compile_kernel(
-    kernel: UOp, target: Target, steps: tuple[Step, ...] | None = None, watch: Watch | None = None, name: str = "kernel"
-) -> Binary:
-    """The finished program; without steps it is plain loops."""
-    linear = lower(kernel, target, steps or (), watch)
+def assembly_of(
+    kernel: UOp, target: Target, steps: tuple[Step, ...] = (), watch: Watch | None = None, name: str = "kernel"
+) -> Assembly:
+    """The kernel as text for the code generator; without steps it is plain loops."""
+    linear = lower(kernel, target, steps, watch)
     with faults_of("emit.llvm"):
-        return emit(linear, target, name)
+        return write(linear, name)
+
+
+def compile_kernel(
+    kernel: UOp, target: Target, steps: tuple[Step, ...] = (), watch: Watch | None = None, name: str = "kernel"
+) -> Binary:
+    """The finished program."""
+    assembly = assembly_of(kernel, target, steps, watch, name)
+    with faults_of("emit.llvm_object"):
+        return assemble(assembly, target)
 
 
 @contextmanager

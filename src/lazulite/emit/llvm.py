@@ -241,9 +241,25 @@ def _is_seen_by_others(store: UOp) -> bool:
     return memory.op is ops.PARAM
 
 
-def emit(linear: UOp, target: Target, name: str = "kernel") -> Binary:
-    """The finished program of a kernel."""
+@dataclass(frozen=True, slots=True)
+class Assembly:
+    """A kernel as text, with what its binary tells about it."""
+
+    name: str
+    text: str
+    scratch_bytes: int
+    parallel: int
+
+
+def write(linear: UOp, name: str = "kernel") -> Assembly:
+    """The text of a kernel."""
     writer = Writer(linear, name)
-    source = writer.write()
+    text = writer.write()
     parallel = extent(writer.parallel) if writer.parallel is not None else 1
-    return Binary(name, compile_text(source, target), "elf", writer.scratch_bytes, parallel)
+    return Assembly(name, text, writer.scratch_bytes, parallel)
+
+
+def assemble(assembly: Assembly, target: Target) -> Binary:
+    """The finished program of a kernel."""
+    code = compile_text(assembly.text, target)
+    return Binary(assembly.name, code, "elf", assembly.scratch_bytes, assembly.parallel)

@@ -11,18 +11,17 @@ import hashlib
 import json
 import os
 import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from lazulite.base.cache import disk_cache
-from lazulite.base.errors import StageError
+from lazulite.base.collector import collector_paused
 from lazulite.base.settings import SETTINGS
-from lazulite.base.terminal import say
 from lazulite.emit.base import Binary
 from lazulite.engine.handles import stored
+from lazulite.engine.helper import Helper
 from lazulite.engine.loaded import Loaded
 from lazulite.engine.storage import fill_of
 from lazulite.ir.uop import UOp
@@ -32,10 +31,11 @@ from lazulite.schedule.canonical import Fingerprint
 from lazulite.schedule.plan import Plan
 
 if TYPE_CHECKING:
-    from lazulite.ir.target import Target
     from lazulite.runtime.device import Program
     from lazulite.schedule.build import Options
 
+_Wanted = tuple[str, str]
+"""The key of a kernel, and the device that it is for."""
 _loaded: dict[tuple[object, ...], Loaded] = {}
 _programs: dict[tuple[str, ...], Program] = {}
 _kernels: dict[str, UOp] = {}
@@ -82,8 +82,11 @@ def loaded_for(outputs: Sequence[UOp], targets: Sequence[UOp | None], fingerprin
         def rebuild() -> Plan:
             return build_plan(outputs, targets, device)
 
-        plan = _plan_for((fingerprint.key, device, _target_key(device), SETTINGS.key), rebuild)
-        loaded = _loaded[key] = Loaded(plan, device, lambda kernel, on: _program_for(kernel, on, rebuild))
+        with collector_paused():
+            plan = _plan_for((fingerprint.key, device, _target_key(device), SETTINGS.key), rebuild)
+            wanted = [(launch.kernel, launch.device or device) for launch in plan.launches if launch.kernel]
+            programs = _programs_for(wanted, rebuild)
+            loaded = _loaded[key] = Loaded(plan, device, lambda kernel, on: programs[kernel, on])
     return loaded
 
 
@@ -169,18 +172,28 @@ def _note_checked(key: str, kernel: UOp) -> None:
 # --- programs ----------------------------------------------------------------------------------
 
 
-def _program_for(key: str, device: str, rebuild: Callable[[], object]) -> Program:
-    """The loaded program of a kernel; `rebuild` schedules again where its binary is lost."""
+def _programs_for(wanted: Sequence[_Wanted], rebuild: Callable[[], object]) -> dict[_Wanted, Program]:
+    """The loaded programs of kernels; `rebuild` schedules again where a binary is lost.
+
+    Kernels are lowered here one after another, while a helper thread makes machine code of those before.
+    """
     shown = SETTINGS.SHOW, SETTINGS.STOP
-    program = _programs.get((key, device, *shown))
-    if program is None:
-        binary = None if any(shown) else _binary_from_disk(key)
-        if binary is None:
-            if key not in _kernels:
+    with Helper() as helper:
+        made: dict[_Wanted, Callable[[], Binary]] = {}
+        for key, device in wanted:
+            if (key, device) in made or (key, device, *shown) in _programs:
+                continue
+            binary = None if any(shown) else _binary_from_disk(key)
+            if binary is None and key not in _kernels:
                 rebuild()
-            binary = _compile(_kernels.pop(key), device, key)
-        program = _programs[key, device, *shown] = Device[device].load(binary)
-    return program
+            made[key, device] = partial(_found, binary) if binary else _compile(_kernels.pop(key), device, key, helper)
+        for (key, device), result in made.items():
+            _programs[key, device, *shown] = Device[device].load(result())
+    return {each: _programs[(*each, *shown)] for each in wanted}
+
+
+def _found(binary: Binary) -> Binary:
+    return binary
 
 
 def _binary_from_disk(key: str) -> Binary | None:
@@ -196,43 +209,23 @@ def _binary_from_disk(key: str) -> Binary | None:
     return binary
 
 
-def _compile(kernel: UOp, device: str, key: str) -> Binary:
+def _compile(kernel: UOp, device: str, key: str, helper: Helper) -> Callable[[], Binary]:
+    """Begin to compile a kernel; the result waits for its binary and keeps it on disk."""
     target = Device[device].target
     if target is None:
         from lazulite.analysis.describe import kernel_name
         from lazulite.ir.text import to_text
 
-        binary = Binary(kernel_name(kernel), to_text(kernel).encode(), "text")
+        finish: Callable[[], Binary] = partial(Binary, kernel_name(kernel), to_text(kernel).encode(), "text")
     else:
-        binary = _machine_code(kernel, target, device, key)
-    GlobalCounters.programs_compiled += 1
-    store_on_disk("binary", key, json.dumps(binary.to_json()))
-    return binary
+        from lazulite.engine.machine_code import machine_code
 
+        finish = machine_code(kernel, target, device, key, helper)
 
-def _machine_code(kernel: UOp, target: Target, device: str, key: str) -> Binary:
-    from lazulite.analysis.describe import kernel_name
-    from lazulite.engine import replay
-    from lazulite.engine.watch import watch
-    from lazulite.kernel.heuristic import choose
-    from lazulite.pipeline import compile_kernel, faults_of
+    def finished() -> Binary:
+        binary = finish()
+        GlobalCounters.programs_compiled += 1
+        store_on_disk("binary", key, json.dumps(binary.to_json()))
+        return binary
 
-    before, steps = time.perf_counter(), None
-    try:
-        with faults_of("kernel.heuristic"):
-            steps = choose(kernel, target) if SETTINGS.OPT else ()
-        if SETTINGS.BEAM:
-            from lazulite.engine.tune import tune
-
-            steps = tune(kernel, target, Device[device], steps, key)
-        binary = compile_kernel(kernel, target, steps, watch(), kernel_name(kernel))
-    except StageError as fault:
-        if fault.function != SETTINGS.STOP:
-            fault.replay = replay.write(replay.Replay(kernel, target, steps))
-        raise
-    if SETTINGS.DEBUG >= 1:
-        milliseconds = (time.perf_counter() - before) * 1e3
-        say(f"compiled {binary.name} in {milliseconds:.1f} ms, {len(binary.code)} bytes")
-    if SETTINGS.DEBUG >= 3:
-        say("\n".join(f"  {step}" for step in steps) or "  no steps")
-    return binary
+    return finished

@@ -8,10 +8,9 @@ from one node, with an error that names the rule.
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 
+from lazulite.base.collector import collector_paused
 from lazulite.base.errors import StageError
 from lazulite.ir.uop import UOp
 from lazulite.rewrite.rule import RuleSet, Table
@@ -73,18 +72,3 @@ def endless(rule: str) -> StageError:
         f"more than {LONGEST_CHAIN} rewrites follow one another from one node, the last by the rule {rule}",
         hint=f"LAZULITE_RULES=-{rule}",
     )
-
-
-@contextmanager
-def collector_paused() -> Iterator[None]:
-    """The garbage collector off inside; nested and concurrent uses leave it as the outermost found it.
-
-    Rewriting allocates many tuples and no cycles, so collections would only cost time.
-    """
-    running = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if running:
-            gc.enable()

@@ -22,7 +22,7 @@ from lazulite.ir.bounds import Linear, linear
 from lazulite.ir.dtype import DType, dtypes
 from lazulite.ir.uop import UOp, substitute, toposort
 from lazulite.schedule.groups import Decision
-from lazulite.schedule.kernels import Argument, Kernel
+from lazulite.schedule.kernels import Argument, Kernel, Memory
 from lazulite.simplify.terms import sum_of
 
 ALIGNMENT = 64
@@ -39,13 +39,45 @@ def fuse_blocks(kernels: Sequence[Kernel], cache: int) -> list[Kernel]:
 
     `cache` is how many bytes a thread has near it.
     """
-    left = list(kernels)
-    for producer in reversed(kernels):
-        readers = [k for k in left if any(m in k.reads for m, _ in producer.writes)]
-        if len(readers) == 1 and (joined := _joined(producer, readers[0], left, cache)) is not None:
-            left[left.index(readers[0])] = joined
-            left.remove(producer)
-    return left
+    left = _Left(kernels)
+    for position, producer in reversed(list(enumerate(kernels))):
+        node = _only_intermediate(producer)
+        readers = left.readers.get(node, ())
+        if node is None or len(readers) != 1:
+            continue
+        (reader,) = readers
+        if left.is_disturbed(position, reader):
+            continue
+        joined = _joined(producer, left.kernels[reader], node, cache)
+        if joined is not None:
+            left.join(position, reader, joined)
+    return list(left.kernels.values())
+
+
+class _Left:
+    """The kernels by position, with who reads and writes what."""
+
+    def __init__(self, kernels: Sequence[Kernel]) -> None:
+        self.kernels = dict(enumerate(kernels))
+        self.readers: dict[Memory | None, set[int]] = {}
+        self.writers: dict[Memory, list[int]] = {}
+        for position, kernel in self.kernels.items():
+            for memory in kernel.reads:
+                self.readers.setdefault(memory, set()).add(position)
+            for memory, _ in kernel.writes:
+                self.writers.setdefault(memory, []).append(position)
+
+    def is_disturbed(self, producer: int, reader: int) -> bool:
+        """Whether what the producer reads is written before the reader is done."""
+        reads = self.kernels[producer].reads
+        return any(producer < writer <= reader for memory in reads for writer in self.writers.get(memory, ()))
+
+    def join(self, producer: int, reader: int, joined: Kernel) -> None:
+        """Put the joined kernel where its reader was."""
+        for memory in self.kernels.pop(producer).reads:
+            self.readers[memory].discard(producer)
+            self.readers[memory].add(reader)
+        self.kernels[reader] = joined
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +90,9 @@ class _Block:
     turns: int
 
 
-def _joined(producer: Kernel, reader: Kernel, kernels: Sequence[Kernel], cache: int) -> Kernel | None:
-    """The reader with the producer's work in it, where that is possible and pays."""
-    node = _only_intermediate(producer)
-    if node is None or _is_disturbed(producer, reader, kernels) or not (_is_fixed(producer) and _is_fixed(reader)):
+def _joined(producer: Kernel, reader: Kernel, node: UOp, cache: int) -> Kernel | None:
+    """The reader with the producer's work, which is the value `node`, in it, where that is possible and pays."""
+    if not (_is_fixed(producer) and _is_fixed(reader)):
         return None
     loads = [n for n in toposort(reader.sink) if n.op is ops.LOAD and reader.memory_of(n) is node]
     block = _block(producer.sink.src[0], loads, reader.sink)
@@ -81,13 +112,6 @@ def _only_intermediate(kernel: Kernel) -> UOp | None:
 def _is_fixed(kernel: Kernel) -> bool:
     """Whether all extents are numbers: blocks of rows whose number varies are not formed."""
     return all(node.src[0].op is ops.CONST for node in toposort(kernel.sink) if node.op is ops.RANGE)
-
-
-def _is_disturbed(producer: Kernel, reader: Kernel, kernels: Sequence[Kernel]) -> bool:
-    """Whether what the producer reads is written before the reader is done."""
-    first, last = kernels.index(producer), kernels.index(reader)
-    written = {memory for kernel in kernels[first + 1 : last + 1] for memory, _ in kernel.writes}
-    return not written.isdisjoint(producer.reads)
 
 
 # --- whether blocks fit ------------------------------------------------------------------------

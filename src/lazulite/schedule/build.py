@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from lazulite.analysis.cost import estimate
+from lazulite.analysis.cost import Estimate, estimate
 from lazulite.analysis.kinds import LEAVES, crosses
 from lazulite.base.errors import EffectError, StageError
 from lazulite.ir import ops
@@ -199,7 +199,8 @@ def _plan(
         for o, t in zip(graph.outputs, graph.targets, strict=True) if t is None
     ]  # fmt: skip
     temporaries, numbers = _temporaries(graph, kernels, len(graph.inputs) + len(fresh), devices, options)
-    launches = [_launch(graph, kernel, numbers, devices, key_of) for kernel in kernels]
+    entered: _Entered = {}
+    launches = [_launch(graph, kernel, numbers, devices, key_of, entered) for kernel in kernels]
     return Plan(
         len(graph.inputs),
         tuple([graph.destination(output) for output in range(len(graph.outputs))]),
@@ -232,9 +233,14 @@ def _temporaries(
     return temporaries, numbers
 
 
+_Entered = dict[tuple[UOp, str], tuple[str, Estimate]]
+"""The key of each kernel on a device, and what it costs: equal ones, as equal layers have, are entered once."""
+
+
 def _launch(
-    graph: _Graph, kernel: Kernel, numbers: dict[Memory, int], devices: dict[UOp, str], key_of: KeyOf
-) -> Launch:
+    graph: _Graph, kernel: Kernel, numbers: dict[Memory, int], devices: dict[UOp, str], key_of: KeyOf,
+    entered: _Entered,
+) -> Launch:  # fmt: skip
     root = kernel.group.root
     device = devices[root]
 
@@ -244,8 +250,11 @@ def _launch(
     reads = tuple(sorted(buffer(m) for m in kernel.reads))
     writes = tuple(sorted({buffer(m) for m, _ in kernel.writes}))
     crossing = crosses(root) and bool(reads)
-    key = "" if crossing else key_of(kernel.sink, device)
-    arguments, work = kernel.arguments, estimate(kernel.sink)
+    known = entered.get((kernel.sink, device))
+    if known is None:
+        key = "" if crossing else key_of(kernel.sink, device)
+        known = entered[kernel.sink, device] = key, estimate(kernel.sink)
+    arguments, (key, work) = kernel.arguments, known
     return Launch(
         key,
         (*writes, *reads) if crossing else tuple([-1 if a.memory is None else buffer(a.memory) for a in arguments]),

@@ -7,6 +7,7 @@ is decided by the sizes alone.
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -29,22 +30,19 @@ def pack(lifetimes: Sequence[Lifetime], *, reuse: bool = True) -> list[int]:
     [0, 64, 0]
     """
     offsets = [0] * len(lifetimes)
-    placed: list[int] = []
+    placed: list[tuple[int, int, int, int]] = []  # by offset: where each begins and ends, and its lifetime
     for item in sorted(range(len(lifetimes)), key=lambda i: -lifetimes[i].nbytes):
+        nbytes, first, last = lifetimes[item].nbytes, lifetimes[item].first, lifetimes[item].last
         offset = 0
-        for other in sorted(placed, key=lambda i: offsets[i]):
-            if reuse and not _overlap(lifetimes[item], lifetimes[other]):
+        for begin, end, its_first, its_last in placed:
+            if reuse and (first > its_last or its_first > last):
                 continue
-            if offset + lifetimes[item].nbytes <= offsets[other]:
+            if offset + nbytes <= begin:
                 break
-            offset = max(offset, _aligned(offsets[other] + lifetimes[other].nbytes))
+            offset = max(offset, end)
         offsets[item] = offset
-        placed.append(item)
+        insort(placed, (offset, _aligned(offset + nbytes), first, last))
     return offsets
-
-
-def _overlap(left: Lifetime, right: Lifetime) -> bool:
-    return left.first <= right.last and right.first <= left.last
 
 
 def _aligned(size: int) -> int:

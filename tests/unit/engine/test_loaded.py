@@ -60,7 +60,7 @@ def test_each_run_has_memory_of_its_own_for_results() -> None:
 def test_a_program_is_asked_for_once_and_the_plan_stays_ready(monkeypatch: Any) -> None:
     x = Tensor([1.0, 2.0]).realize()
     (x * 3.5 - 2.5).realize()
-    monkeypatch.setattr(compiled, "_program_for", None)
+    monkeypatch.setattr(compiled, "_programs_for", None)
 
     assert [2.0, 5.5] == (x * 3.5 - 1.5).tolist()
 

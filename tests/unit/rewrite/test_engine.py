@@ -11,7 +11,7 @@ from lazulite.base.errors import StageError
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.uop import UOp, toposort
-from lazulite.rewrite.engine import LONGEST_CHAIN, collector_paused, rewrite
+from lazulite.rewrite.engine import LONGEST_CHAIN, rewrite
 from lazulite.rewrite.pattern import const, var
 from lazulite.rewrite.rule import No, RuleSet
 from lazulite.rewrite.trace import Trace
@@ -119,21 +119,6 @@ def test_a_trace_changes_nothing_and_knows_what_happened():
     assert trace.fire_counts == {"engine.double": 1, "engine.nothing_added": 1}
     assert [event.reason for event in trace.declined("engine.double")] == ["the factor is not 2"]
     assert set(trace.seconds) == {"engine.double", "engine.nothing_added"}
-
-
-def test_the_collector_is_paused_and_left_as_it_was():
-    assert gc.isenabled()
-    with collector_paused():
-        with collector_paused():
-            assert not gc.isenabled()
-        assert not gc.isenabled()
-    assert gc.isenabled()
-    gc.disable()
-    try:
-        rewrite([A + 0], rules)
-        assert not gc.isenabled()
-    finally:
-        gc.enable()
 
 
 def test_the_collector_is_switched_on_again_after_an_error():
