@@ -50,6 +50,29 @@ def through(node: UOp, position: Index, gate: UOp | None = None) -> tuple[Index,
     raise TypeError(f"{node!r} is no movement")
 
 
+class Maps:
+    """`through` and `flat` with their answers kept: equal layers of a network ask the same again and again."""
+
+    def __init__(self) -> None:
+        self._through: dict[tuple[object, ...], tuple[Index, UOp | None]] = {}
+        self._flat: dict[tuple[Shape, Index], UOp] = {}
+
+    def through(self, node: UOp, position: Index, gate: UOp | None = None) -> tuple[Index, UOp | None]:
+        """As the function."""
+        key = (node.op, node.arg, node.shape, node.src[0].shape, position, gate)
+        known = self._through.get(key)
+        if known is None:
+            known = self._through[key] = through(node, position, gate)
+        return known
+
+    def flat(self, shape: Shape, position: Index) -> UOp:
+        """As the function."""
+        known = self._flat.get((shape, position))
+        if known is None:
+            known = self._flat[shape, position] = flat(shape, position)
+        return known
+
+
 def origin(node: UOp, position: Index, gate: UOp | None = None) -> tuple[UOp, Index, UOp | None]:
     """The first node below a chain of movements, with the element of it that is meant."""
     while node.op in ops.MOVEMENT:

@@ -46,9 +46,10 @@ def fuse_blocks(kernels: Sequence[Kernel], cache: int) -> list[Kernel]:
         if node is None or len(readers) != 1:
             continue
         (reader,) = readers
-        if left.is_disturbed(position, reader):
+        contractions = left.contractions(position, reader)
+        if not contractions or left.is_disturbed(position, reader):
             continue
-        joined = _joined(producer, left.kernels[reader], node, cache)
+        joined = _joined(producer, left.kernels[reader], node, contractions, cache)
         if joined is not None:
             left.join(position, reader, joined)
     return list(left.kernels.values())
@@ -61,6 +62,7 @@ class _Left:
         self.kernels = dict(enumerate(kernels))
         self.readers: dict[Memory | None, set[int]] = {}
         self.writers: dict[Memory, list[int]] = {}
+        self._contractions: dict[UOp, list[UOp] | None] = {}
         for position, kernel in self.kernels.items():
             for memory in kernel.reads:
                 self.readers.setdefault(memory, set()).add(position)
@@ -71,6 +73,18 @@ class _Left:
         """Whether what the producer reads is written before the reader is done."""
         reads = self.kernels[producer].reads
         return any(producer < writer <= reader for memory in reads for writer in self.writers.get(memory, ()))
+
+    def contractions(self, *positions: int) -> list[UOp]:
+        """The contractions of kernels; none where an extent varies: blocks of rows without a number are not formed."""
+        found: list[UOp] = []
+        for sink in [self.kernels[position].sink for position in positions]:
+            if sink not in self._contractions:
+                self._contractions[sink] = _contractions(sink)
+            own = self._contractions[sink]
+            if own is None:
+                return []
+            found += own
+        return found
 
     def join(self, producer: int, reader: int, joined: Kernel) -> None:
         """Put the joined kernel where its reader was."""
@@ -90,13 +104,13 @@ class _Block:
     turns: int
 
 
-def _joined(producer: Kernel, reader: Kernel, node: UOp, cache: int) -> Kernel | None:
+def _joined(
+    producer: Kernel, reader: Kernel, node: UOp, contractions: Sequence[UOp], cache: int
+) -> Kernel | None:  # fmt: skip
     """The reader with the producer's work, which is the value `node`, in it, where that is possible and pays."""
-    if not (_is_fixed(producer) and _is_fixed(reader)):
-        return None
     loads = [n for n in toposort(reader.sink) if n.op is ops.LOAD and reader.memory_of(n) is node]
     block = _block(producer.sink.src[0], loads, reader.sink)
-    if block is None or not _pays(producer, reader, block, cache):
+    if block is None or not _pays(producer, contractions, block, cache):
         return None
     return _merged(producer, reader, node, block)
 
@@ -109,9 +123,12 @@ def _only_intermediate(kernel: Kernel) -> UOp | None:
     return memory if isinstance(memory, UOp) and kernel.sink.src[0].op is ops.STORE else None
 
 
-def _is_fixed(kernel: Kernel) -> bool:
-    """Whether all extents are numbers: blocks of rows whose number varies are not formed."""
-    return all(node.src[0].op is ops.CONST for node in toposort(kernel.sink) if node.op is ops.RANGE)
+def _contractions(sink: UOp) -> list[UOp] | None:
+    """The contractions of a kernel, None where an extent varies."""
+    nodes = toposort(sink)
+    if any(node.op is ops.RANGE and node.src[0].op is not ops.CONST for node in nodes):
+        return None
+    return [node for node in nodes if contraction(node) is not None]
 
 
 # --- whether blocks fit ------------------------------------------------------------------------
@@ -189,11 +206,10 @@ def _extent(r: UOp) -> int:
 # --- whether it pays ---------------------------------------------------------------------------
 
 
-def _pays(producer: Kernel, reader: Kernel, block: _Block, cache: int) -> bool:
+def _pays(producer: Kernel, contractions: Sequence[UOp], block: _Block, cache: int) -> bool:
     (store,) = producer.sink.src
     size = block.elements * store.src[2].dtype.itemsize
-    contractions = [n for kernel in (producer, reader) for n in toposort(kernel.sink) if contraction(n) is not None]
-    if not contractions or block.turns < FEW_ROWS:
+    if block.turns < FEW_ROWS:
         return False
     if size * block.turns <= cache and any(_is_long(n) for n in toposort(store) if contraction(n) is not None):
         return False

@@ -233,8 +233,9 @@ def _temporaries(
     return temporaries, numbers
 
 
-_Entered = dict[tuple[UOp, str], tuple[str, Estimate]]
-"""The key of each kernel on a device, and what it costs: equal ones, as equal layers have, are entered once."""
+_Entered = dict[tuple[UOp, str, bool], tuple[str, Estimate]]
+"""The key of each kernel on a device, which a copy between devices lacks, and what it costs: equal ones, as equal
+layers have, are entered once."""
 
 
 def _launch(
@@ -250,10 +251,10 @@ def _launch(
     reads = tuple(sorted(buffer(m) for m in kernel.reads))
     writes = tuple(sorted({buffer(m) for m, _ in kernel.writes}))
     crossing = crosses(root) and bool(reads)
-    known = entered.get((kernel.sink, device))
+    known = entered.get((kernel.sink, device, crossing))
     if known is None:
         key = "" if crossing else key_of(kernel.sink, device)
-        known = entered[kernel.sink, device] = key, estimate(kernel.sink)
+        known = entered[kernel.sink, device, crossing] = key, estimate(kernel.sink)
     arguments, (key, work) = kernel.arguments, known
     return Launch(
         key,

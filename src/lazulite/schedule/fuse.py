@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from lazulite.analysis.index_map import Maps
 from lazulite.analysis.kinds import CHEAP, FEW_ROWS, HERE, LEAVES, LONG, OPAQUE, Facts, gather_facts, is_elementwise
 from lazulite.base.errors import EffectError
 from lazulite.ir import ops
@@ -50,6 +51,7 @@ class _State:
     decisions: list[Decision] = field(default_factory=list)
     launches: dict[tuple[object, ...], Group] = field(default_factory=dict)
     """The group of each call of a hand-written kernel, which stores all its results."""
+    maps: Maps = field(default_factory=Maps)
     forced: dict[UOp, str] = field(default_factory=dict)
     """Values that must be stored, with the reason."""
     whole: dict[UOp, dict[Group, None]] = field(default_factory=dict)
@@ -100,7 +102,7 @@ def _store(state: _State, node: UOp, wanted: dict[Group, dict[Place, None]]) -> 
     """Store a value: in a group that computes it anyway, or in one of its own."""
     host = state.launches.get(launch_key(node)) if node.op is ops.LAUNCH else _host(state, node, wanted)
     if host is None:
-        host = open_group(len(state.groups), node)
+        host = open_group(len(state.groups), node, state.facts[node].depth, state.maps)
         state.groups.append(host)
         place = Place(host.ranges)
     else:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from lazulite.analysis.index_map import flat, through
+from lazulite.analysis.index_map import Maps
 from lazulite.analysis.regions import Region
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
@@ -54,6 +54,10 @@ class Group:
     root: UOp
     ranges: tuple[UOp, ...]
     """The index of the root's element: a RANGE for each axis, the constant 0 for axes of size 1."""
+    maps: Maps
+    """What the groups of a graph know about indices."""
+    depth: int
+    """That of the root: ranges count theirs from it, so that equal layers of a network become equal kernels."""
     stored: dict[UOp, Place] = field(default_factory=dict)
     """The values this group writes to memory, each with the place at which it is computed."""
     places: dict[UOp, dict[Place, None]] = field(default_factory=dict)
@@ -80,10 +84,10 @@ class Group:
     def at_root(self, place: Place, shape: tuple[int, ...]) -> bool:
         """Whether all of a value of this shape is wanted, each element at the root's own."""
         whole = place.gate is None and math.prod(shape) == math.prod(self.root.shape)
-        return whole and flat(shape, place.index) is flat(self.root.shape, self.ranges)
+        return whole and self.maps.flat(shape, place.index) is self.maps.flat(self.root.shape, self.ranges)
 
 
-def open_group(number: int, root: UOp) -> Group:
+def open_group(number: int, root: UOp, depth: int, maps: Maps) -> Group:
     """A group that computes and stores one value."""
     ranges, trips, total = [], {}, 1
     for axis, extent in enumerate(root.shape):
@@ -94,7 +98,7 @@ def open_group(number: int, root: UOp) -> Group:
         total *= most(extent)
         trips[loop] = total
         ranges.append(loop)
-    return Group(number, root, tuple(ranges), trips=trips)
+    return Group(number, root, tuple(ranges), maps, depth, trips=trips)
 
 
 def sources_at(group: Group, node: UOp, place: Place, depth: int) -> list[tuple[UOp, Place]]:
@@ -105,7 +109,7 @@ def sources_at(group: Group, node: UOp, place: Place, depth: int) -> list[tuple[
     if node.op is ops.REDUCE:
         return [(node.src[0], _below_reduce(group, node, place, depth))]
     if node.op in ops.MOVEMENT:
-        return [(node.src[0], Place(*through(node, place.index, place.gate)))]
+        return [(node.src[0], Place(*group.maps.through(node, place.index, place.gate)))]
     if node.op is ops.GATHER:
         own = Place(place.index[: len(node.src[1].shape)], place.gate)
         return [(positions, own) for positions in node.src[1:]]
@@ -126,7 +130,7 @@ def reduce_ranges(group: Group, node: UOp, place: Place, depth: int) -> tuple[UO
     if known is None:
         slot = len(group.reduce_ranges)
         known = tuple([
-            UOp(ops.RANGE, dtypes.index, (size_node(extent),), ((1, -depth, slot, position), "loop"))
+            UOp(ops.RANGE, dtypes.index, (size_node(extent),), ((1, group.depth - depth, slot, position), "loop"))
             for position, extent in enumerate(extents)
         ])  # fmt: skip
         group.reduce_ranges[key] = known

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from lazulite.analysis.index_map import both, flat, origin, through
+from lazulite.analysis.index_map import both, origin
 from lazulite.analysis.kinds import is_elementwise
 from lazulite.analysis.regions import place_in_region
 from lazulite.ir import ops
@@ -138,7 +138,7 @@ class _Builder:
             return normal(ops.CAST, node.dtype, (place.index[0],))
         memory = memory_of(self.fusion, node)
         self.loaded.add(memory)
-        size, position = element_count(node.shape), flat(node.shape, place.index)
+        size, position = element_count(node.shape), self.group.maps.flat(node.shape, place.index)
         param = self.param(memory, node.dtype, size)
         inside = 0 <= position.vmin and position.vmax < size
         gate = () if place.gate is None or inside else (place.gate,)
@@ -170,7 +170,7 @@ class _Builder:
         return value if gate is None else _gated(gate, value)
 
     def padded(self, node: UOp, place: Place, inner: UOp) -> UOp:
-        _, gate = through(node, place.index)
+        _, gate = self.group.maps.through(node, place.index)
         if gate is None:
             return inner
         if inner.op is ops.REDUCE and inner.arg[0] is ops.ADD:  # the gate moves in, so that sums can join
@@ -188,13 +188,13 @@ class _Builder:
         self, node: UOp, place: Place, value: UOp, destination: Destination | None, memory: Memory,
         shape_of: Callable[[int], tuple[int, ...]],
     ) -> UOp:  # fmt: skip
-        position, size = flat(node.shape, place.index), element_count(node.shape)
+        position, size = self.group.maps.flat(node.shape, place.index), element_count(node.shape)
         gate: UOp | None = None
         if destination is not None and destination.region:
             shape = shape_of(destination.number)
             size = element_count(shape)
             target, gate = place_in_region(shape, destination.region, place.index)
-            position = flat(shape, target)
+            position = self.group.maps.flat(shape, target)
         param = self.param(memory, node.dtype, size)
         return UOp(ops.STORE, dtypes.void, (param, position, value, *(() if gate is None else (gate,))))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 
@@ -64,7 +64,7 @@ class Plan:
     launches: tuple[Launch, ...]
 
     def to_json(self) -> str:
-        return json.dumps(asdict(self), separators=(",", ":"))
+        return json.dumps(self, separators=(",", ":"), default=_fields)
 
     @staticmethod
     def from_json(text: str) -> Plan:
@@ -85,6 +85,10 @@ class Plan:
         for item in self.temporaries:
             sizes[item.device] = max(sizes.get(item.device, 0), item.offset + item.nbytes)
         return sizes
+
+
+def _fields(part: Plan | Launch | Fresh | Temporary) -> dict[str, Any]:
+    return {name: getattr(part, name) for name in part.__slots__}
 
 
 def _launch(item: Mapping[str, Any]) -> Launch:
