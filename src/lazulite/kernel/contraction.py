@@ -293,12 +293,12 @@ class _Scheduler:
             room = max(1, self.facts.target.l2 // 4 // self._panel_bytes())
             pieces = _FEW if any(_windows(load) for load in self.scalars) else _CHUNKS
             self._split_block(panels, min(max(1, panels.turns // pieces), room), self.loops.panels)
-        elif self.loops.sums:
+        elif self.loops.sums or self._moves(rows[0]):
             self._split_block(rows[0], -(-rows[0].turns // _CHUNKS), self.loops.rows)
 
     def _split_block(self, part: Part, size: int, loops: list[Name]) -> None:
         """Blocks of so many turns of a loop, or a few less."""
-        if any(part.loop[: len(r.arg[0])] == r.arg[0] for r in self.moved):
+        if self._moves(part):
             size = _divisor(part.turns, size)
         if size == 1:
             if part.loop in loops:
@@ -308,6 +308,10 @@ class _Scheduler:
             self.plan.steps.append(Split(part.loop, size))
             loops[loops.index(part.loop)] = (*part.loop, 1)
             self.loops.blocks.append((*part.loop, 0))
+
+    def _moves(self, part: Part) -> bool:
+        """Whether windows move along the range, so that a block of it is all that a thread copies of the operand."""
+        return any(part.loop[: len(r.arg[0])] == r.arg[0] for r in self.moved)
 
     def _panel_bytes(self) -> int:
         turns = min(count(self.inner), _BLOCK) if self.loops.sums else count(self.inner)

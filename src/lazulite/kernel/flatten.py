@@ -7,7 +7,7 @@ between rows, and a remainder occurs once in the whole tensor instead of once a 
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterable
 
 from lazulite.ir import ops
 from lazulite.ir.bounds import Linear, linear
@@ -15,23 +15,24 @@ from lazulite.ir.dtype import dtypes
 from lazulite.ir.uop import UOp, index, toposort
 
 
-def flatten(sink: UOp, among: Container[UOp] | None = None) -> UOp:
+def flatten(sink: UOp, among: Iterable[UOp] | None = None) -> UOp:
     """The kernel with every such pair (`among` these) merged; the merged range has the order of the outer one."""
+    orders = None if among is None else {r.arg[0] for r in among}
     while True:
-        pair = _mergeable(sink, among)
+        pair = _mergeable(sink, orders)
         if pair is None:
             return sink
         sink = _merge(sink, *pair)
 
 
-def _mergeable(sink: UOp, among: Container[UOp] | None) -> tuple[UOp, UOp] | None:
+def _mergeable(sink: UOp, orders: Container[object] | None) -> tuple[UOp, UOp] | None:
     nodes = toposort(sink)
     whole = (n for n in nodes if n.op is ops.RANGE and n.arg[1] == "loop" and n.src[0].op is ops.CONST)
     ranges = sorted(whole, key=lambda r: r.arg[0])
     forms = [linear(n.src[1]) for n in nodes if n.op in (ops.LOAD, ops.STORE)]
     fixed = _used_otherwise(nodes, forms)
     closers = {r: [n for n in nodes if n.op is ops.REDUCE and r in n.src[1:]] for r in ranges}
-    free = [r for r in ranges if r not in fixed and (among is None or r in among)]
+    free = [r for r in ranges if r not in fixed and (orders is None or r.arg[0] in orders)]
     for outer in free:
         for inner in free:
             if inner is not outer and _as_one(outer, inner, forms) and closers[outer] == closers[inner]:

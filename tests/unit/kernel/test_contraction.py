@@ -148,6 +148,15 @@ def test_a_window_is_copied_with_its_border():
     assert 2 == sum(len(names(axis)) > 1 for axis in stage.axes)
 
 
+def test_a_thread_copies_no_more_of_an_image_than_its_windows_read():
+    """Threads share blocks of rows, and a block is what is copied: not the image for each of them."""
+    steps = choose(Window(1, 1, 16, 64, 56, 3, 1, 1, 1).kernel_of(), WIDE)
+    (stage,) = [step for step in steps if isinstance(step, Stage) and step.slot == 1]
+    (shared,) = [step.range for step in steps if isinstance(step, Parallel)]
+
+    assert shared not in [name for axis in stage.axes for name in names(axis)]
+
+
 def test_columns_are_shared_where_there_are_many_and_else_rows():
     def shared(m: int, n: int) -> int:
         (step,) = [s for s in choose(matmul(m, n, 512), WIDE) if isinstance(s, Parallel)]

@@ -41,6 +41,14 @@ def test_a_contiguous_copy_has_one_range():
     assert [60] == [r.src[0].value for r in listed(flatten(_copy(0)), ops.RANGE)]
 
 
+def test_ranges_that_were_merged_merge_further():
+    kernel = _copy(0)
+    ranges = listed(kernel, ops.RANGE)
+
+    assert [60] == [r.src[0].value for r in listed(flatten(kernel, ranges), ops.RANGE)]
+    assert [5, 12] == sorted(r.src[0].value for r in listed(flatten(kernel, ranges[:2]), ops.RANGE))
+
+
 def test_a_transposed_operand_keeps_its_axes_apart():
     assert [3, 4, 5] == sorted(r.src[0].value for r in listed(flatten(_copy(1)), ops.RANGE))
 
