@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lazulite.analysis.index_map import flat, origin, through
+from lazulite.analysis.index_map import Maps, flat, origin, through
 from lazulite.analysis.regions import Region, apply_region, invert
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
@@ -282,6 +282,19 @@ def test_through_a_pad_gives_both_ends_of_the_gate():
 def test_through_refuses_a_node_that_is_no_movement():
     with pytest.raises(TypeError, match="no movement"):
         through(tensor(2) + tensor(2), loops((2,)))
+
+
+def test_kept_answers_are_those_of_the_functions():
+    maps, chain = Maps(), (("reshape", (6, 4)), ("pad", ((1, 0), (0, 2))))
+    node = apply_region(tensor(4, 6), chain)
+    position, gate = loops(node.shape), UOp.const(dtypes.bool, True)
+
+    for _ in range(2):
+        assert maps.through(node, position) == through(node, position)
+        assert maps.through(node, position, gate) == through(node, position, gate)
+        assert maps.through(node.src[0], position) == through(node.src[0], position)
+        assert maps.flat((7, 6), position) is flat((7, 6), position)
+        assert maps.flat((7, 9), position) is flat((7, 9), position)
 
 
 def test_empty_shapes_have_indices_too():

@@ -1,9 +1,8 @@
 """A fresh process that times the first call of one program: `python -m lazulite.tools.bench.first_call`.
 
-`PROGRAMS` holds what such a process may run: a training step or an operation, spelled so that Lazulite
-and torch take it alike, and its meaning over NumPy arrays.  The process gets the name of a program, of a
-library and of a file; into the file it writes the results, to stdout the time and what was compiled.
-Imports, and making the inputs, are not timed.
+`PROGRAMS` holds what such a process may run: operations, training steps and whole networks, as workloads.
+The process gets the name of a program, of a library and of a file; into the file it writes the results, to
+stdout the time and what was compiled.  Imports, and making the inputs, are not timed.
 """
 
 from __future__ import annotations
@@ -11,157 +10,135 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from importlib import import_module
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
-RATE = 0.1
+import numpy
+
+from lazulite.tools.bench import models
+from lazulite.tools.bench.inputs import draw, normal, weight
+from lazulite.tools.bench.words import Words
+from lazulite.tools.bench.words_numpy import NumPyWords
+from lazulite.tools.bench.workload import Workload
+from lazulite.tools.bench.workloads import softmax
+
+if TYPE_CHECKING:
+    from lazulite.tools.bench.participants import Participant
+
+_RATE = 0.1
 """How far a training step moves the weights."""
 _FACTOR = 1 - 2**-13
 """Exact in float32, so that a long chain of products stays near its meaning."""
 
 
-@dataclass(frozen=True)
-class Program:
-    """Something to call once; the last `weights` inputs want gradients."""
-
-    inputs: tuple[tuple[int, ...], ...]
-    weights: int
-    run: Callable[..., Sequence[Any]]
-    """Called with a convolution and tensors."""
-    meaning: Callable[..., Sequence[Any]]
-    """The same over float64 arrays; called with the inputs."""
-
-
 # --- programs ------------------------------------------------------------------------------------
 
 
-def _learnt(loss: Any, *weights: Any) -> list[Any]:
+def _learnt(words: Words, loss: Callable[..., Any], *weights: Any) -> list[Any]:
     """The loss and the weights after a step."""
-    loss.backward()
-    return [loss, *[weight.detach() - weight.grad * RATE for weight in weights]]
+    value, slopes = words.gradients(loss, weights)
+    return [value, *[each - slope * _RATE for each, slope in zip(weights, slopes, strict=True)]]
 
 
-def two_layers(conv2d: Any, x: Any, target: Any, first: Any, second: Any) -> list[Any]:
-    return _learnt((((x @ first).relu() @ second - target) ** 2).mean(), first, second)
+def two_layers(batch: int) -> Workload:
+    inputs = (normal(batch, 784), normal(batch, 10), weight(784, 128, fan=784), weight(128, 10, fan=128))
+    return Workload("training step, two layers", inputs, _two_layers, _two_layers_meaning, tolerance=1e-4)
 
 
-def two_layers_meaning(x: Any, target: Any, first: Any, second: Any) -> list[Any]:
-    hidden = (x @ first).clip(0)
+def _two_layers(words: Words, x: Any, target: Any, *weights: Any) -> list[Any]:
+    return _learnt(
+        words, lambda first, second: words.mean((words.relu(x @ first) @ second - target) ** 2, (0, 1)), *weights
+    )
+
+
+def _two_layers_meaning(words: NumPyWords, x: Any, target: Any, first: Any, second: Any) -> list[Any]:
+    hidden = words.relu(x @ first)
     error = hidden @ second - target
     up = 2 * error / error.size
     below = (up @ second.T) * (hidden > 0)
-    return [(error**2).mean(), first - RATE * (x.T @ below), second - RATE * (hidden.T @ up)]
+    return [(error**2).mean(), first - _RATE * (x.T @ below), second - _RATE * (hidden.T @ up)]
 
 
-def convolutional(conv2d: Any, x: Any, target: Any, kernel: Any, last: Any) -> list[Any]:
-    features = conv2d(x, kernel).relu().reshape(x.shape[0], -1)
-    return _learnt(((features @ last - target) ** 2).mean(), kernel, last)
+def convolutional(batch: int) -> Workload:
+    inputs = (normal(batch, 3, 16, 16), normal(batch, 10), weight(8, 3, 3, 3), weight(8 * 14 * 14, 10, fan=8 * 14 * 14))
+    name = "training step, convolution and a layer"
+    return Workload(name, inputs, _convolutional, _convolutional_meaning, tolerance=1e-4)
 
 
-def convolutional_meaning(x: Any, target: Any, kernel: Any, last: Any) -> list[Any]:
-    import numpy
+def _convolutional(words: Words, x: Any, target: Any, *weights: Any) -> list[Any]:
+    def loss(kernel: Any, last: Any) -> Any:
+        features = words.relu(words.conv2d(x, kernel)).reshape(x.shape[0], -1)
+        return words.mean((features @ last - target) ** 2, (0, 1))
 
-    windows = numpy.lib.stride_tricks.sliding_window_view(x, kernel.shape[2:], axis=(2, 3))
-    maps = numpy.einsum("bcxyij,ocij->boxy", windows, kernel, optimize=True).clip(0)
+    return _learnt(words, loss, *weights)
+
+
+def _convolutional_meaning(words: NumPyWords, x: Any, target: Any, kernel: Any, last: Any) -> list[Any]:
+    maps = words.relu(words.conv2d(x, kernel))
     features = maps.reshape(x.shape[0], -1)
     error = features @ last - target
     up = 2 * error / error.size
     below = (up @ last.T).reshape(maps.shape) * (maps > 0)
-    moved = numpy.einsum("bcxyij,boxy->ocij", windows, below, optimize=True)
-    return [(error**2).mean(), kernel - RATE * moved, last - RATE * (features.T @ up)]
+    moved = numpy.einsum("bcxyij,boxy->ocij", words.windows(x, 3, 1, 0), below, optimize=True)
+    return [(error**2).mean(), kernel - _RATE * moved, last - _RATE * (features.T @ up)]
 
 
-def softmax(conv2d: Any, x: Any) -> list[Any]:
-    return [x.softmax(-1)]
+def chain_with_gradient(pairs: int) -> Workload:
+    """So many times a product and a sum, one after the other."""
 
-
-def softmax_meaning(x: Any) -> list[Any]:
-    import numpy
-
-    powers = numpy.exp(x - x.max(-1, keepdims=True))
-    return [powers / powers.sum(-1, keepdims=True)]
-
-
-def chain(pairs: int) -> tuple[Callable[..., list[Any]], Callable[..., list[Any]]]:
-    """So many times a product and a sum, one after the other, with the gradient; and its meaning."""
-
-    def run(conv2d: Any, x: Any) -> list[Any]:
-        y = x
+    def summed(words: Words, y: Any) -> Any:
         for _ in range(pairs):
             y = y * _FACTOR + (1 - _FACTOR)
-        y.sum().backward()
-        return [y, x.grad]
+        return words.total(y)
 
-    def meaning(x: Any) -> list[Any]:
+    def run(words: Words, x: Any) -> list[Any]:
+        value, slopes = words.gradients(lambda x: summed(words, x), [x])
+        return [value, *slopes]
+
+    def meaning(words: NumPyWords, x: Any) -> list[Any]:
         slope = _FACTOR**pairs
-        return [1 + (x - 1) * slope, x * 0 + slope]
+        return [(1 + (x - 1) * slope).sum(), x * 0 + slope]
 
-    return run, meaning
+    name = f"chain of {2 * pairs:,} operations with its gradient"
+    return Workload(name, (normal(16),), run, meaning, tolerance=1e-4)
 
 
-PROGRAMS = {
-    "training step, two layers": Program(((64, 784), (64, 10), (784, 128), (128, 10)), 2, two_layers,
-                                         two_layers_meaning),
-    "training step, convolution and a layer": Program(((16, 3, 16, 16), (16, 10), (8, 3, 3, 3), (8 * 14 * 14, 10)), 2,
-                                                      convolutional, convolutional_meaning),
-    "softmax, 512 x 512": Program(((512, 512),), 0, softmax, softmax_meaning),
-    "chain of 10,000 operations with its gradient": Program(((16,),), 1, *chain(5000)),
-}  # fmt: skip
-QUICK = ("training step, two layers", "softmax, 512 x 512")
+_QUICK = (two_layers(64), softmax(512, 512))
+_LONG = (convolutional(16), chain_with_gradient(5000), models.resnet18(1, 224, 64),
+         models.gpt2_step(12, 768, 12, 50257, 64), models.gpt2_step(12, 192, 12, 1000, 64),
+         models.gpt2_step(48, 192, 12, 1000, 64))  # fmt: skip
+PROGRAMS = {workload.name: workload for workload in (*_QUICK, *_LONG)}
+QUICK = tuple([workload.name for workload in _QUICK])
 """The programs of a quick look."""
-
-
-def inputs_of(program: Program) -> list[Any]:
-    """Random float32 arrays, the same in every process; weights are small."""
-    import numpy
-
-    generator = numpy.random.default_rng(11)
-    arrays = [generator.standard_normal(shape, dtype=numpy.float32) for shape in program.inputs]
-    plain = len(arrays) - program.weights
-    return [*arrays[:plain], *[array * numpy.float32(0.1) for array in arrays[plain:]]]
 
 
 # --- the process ---------------------------------------------------------------------------------
 
 
-def ask_lazulite(program: Program) -> tuple[float, list[Any], dict[str, int]]:
+def ask(participant: Participant, program: Workload) -> tuple[float, list[Any], dict[str, int]]:
     """Seconds, results, and what was compiled and scheduled."""
-    from lazulite import GlobalCounters, Tensor
+    from lazulite import GlobalCounters
 
-    arrays = inputs_of(program)
-    plain = len(arrays) - program.weights
-    tensors = [Tensor(array, requires_grad=i >= plain) for i, array in enumerate(arrays)]
+    call = participant.prepare(program, draw(program.inputs))
+    GlobalCounters.reset()
     begin = time.perf_counter()
-    results = program.run(lambda x, kernel: x.conv2d(kernel), *tensors)
-    results[0].realize(*results[1:])
+    results = call()
     seconds = time.perf_counter() - begin
-    counts = {"compiled": GlobalCounters.programs_compiled, "scheduled": GlobalCounters.schedules_built}
-    return seconds, [result.numpy() for result in results], counts
-
-
-def ask_torch(program: Program) -> tuple[float, list[Any], dict[str, int]]:
-    """The same of torch, which compiles nothing."""
-    torch = import_module("torch")
-    arrays = inputs_of(program)
-    plain = len(arrays) - program.weights
-    tensors = [torch.from_numpy(array).requires_grad_(i >= plain) for i, array in enumerate(arrays)]
-    begin = time.perf_counter()
-    results = program.run(torch.nn.functional.conv2d, *tensors)
-    seconds = time.perf_counter() - begin
-    return seconds, [result.detach().numpy() for result in results], {}
-
-
-LIBRARIES = {"lazulite": ask_lazulite, "torch": ask_torch}
+    counts = {
+        "compiled": GlobalCounters.programs_compiled, "scheduled": GlobalCounters.schedules_built,
+        "kernels": GlobalCounters.kernel_count,
+    }  # fmt: skip
+    return seconds, participant.fetch(results), counts
 
 
 def main(program: str, library: str, results: str) -> None:
-    import numpy
+    from lazulite.runtime.workers import usable_cores
+    from lazulite.tools.bench.participants import OURS, Lazulite, Torch
 
-    seconds, arrays, counts = LIBRARIES[library](PROGRAMS[program])
+    participant = {OURS: Lazulite, "torch": Torch}[library](usable_cores())
+    seconds, arrays, counts = ask(participant, PROGRAMS[program])
     numpy.savez(results, *arrays)
-    print(json.dumps({"seconds": seconds, **counts}))
+    print(json.dumps({"seconds": seconds, **(counts if library == OURS else {})}))
 
 
 if __name__ == "__main__":

@@ -10,57 +10,60 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
-from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy
 
-from lazulite.base.errors import LazuliteError
+from lazulite.base.errors import ArgumentError, LazuliteError
 from lazulite.tools.bench import first_call
+from lazulite.tools.bench.inputs import draw
 from lazulite.tools.bench.measure import check
 from lazulite.tools.bench.participants import OURS
 from lazulite.tools.bench.report import Facts, Report, count_key, rows_of
+from lazulite.tools.bench.words_numpy import NumPyWords
+from lazulite.tools.bench.workload import Workload, as_list
 
 WARM = f"{OURS}, second process"
-_TOLERANCE = 1e-4
 _IMPORTS = {OURS: "from lazulite import Tensor"} | {name: f"import {name}" for name in ("numpy", "torch", "jax")}
 
 
-def first_calls(report: Report, quick: bool) -> None:
-    """Add the rows of every program, with what was compiled."""
+def first_calls(report: Report, quick: bool, only: Sequence[str] = ()) -> None:
+    """Add the rows of programs, and what was compiled; `only` of those with one of these texts in their name."""
     peers = () if quick or find_spec("torch") is None else ("torch",)
-    for name in first_call.QUICK if quick else first_call.PROGRAMS:
+    names = first_call.QUICK if quick else tuple(first_call.PROGRAMS)
+    chosen = [name for name in names if not only or any(text in name for text in only)]
+    if not chosen:
+        raise ArgumentError("bench", f"no program has {' or '.join(only)} in its name", hint="; ".join(names))
+    for name in chosen:
+        program = first_call.PROGRAMS[name]
+        exact = [array.astype(numpy.float64) if array.dtype.kind == "f" else array for array in draw(program.inputs)]
+        want = as_list((program.meaning or program.formula)(NumPyWords(), *exact))
         times: dict[str, list[float]] = {}
         facts: dict[str, Facts] = {}
         for _ in range(1 if quick else 3):
-            for participant, told, error in _one_round(name, peers):
+            for participant, told, error in _one_round(program, want, peers):
                 times.setdefault(participant, []).append(told.pop("seconds"))
                 facts[participant] = Facts(max(error, facts[participant].max_error if participant in facts else 0.0))
                 report.counts[count_key(name, participant)] = told
         report.rows += rows_of(name, times, facts, OURS)
 
 
-def _one_round(name: str, peers: tuple[str, ...]) -> Iterator[tuple[str, dict[str, Any], float]]:
+def _one_round(
+    program: Workload, want: Sequence[Any], peers: tuple[str, ...]
+) -> Iterator[tuple[str, dict[str, Any], float]]:
     """(participant, what its process told, its error) with an empty cache, with a full one, and for each peer."""
     with TemporaryDirectory(prefix="lazulite-bench-") as folder:
         cache = {"LAZULITE_CACHE": "1", "LAZULITE_CACHE_DIR": os.path.join(folder, "cache")}
+        file = os.path.join(folder, "results.npz")
         for participant in (OURS, WARM, *peers):
             library = participant.partition(",")[0]
-            yield participant, *_in_a_process(name, library, os.path.join(folder, "results.npz"), cache)
-
-
-def _in_a_process(name: str, library: str, results: str, variables: Mapping[str, str]) -> tuple[dict[str, Any], float]:
-    arguments = ["-m", first_call.__name__, name, library, results]
-    told = json.loads(python(arguments, variables))
-    program = first_call.PROGRAMS[name]
-    want = program.meaning(*[array.astype(numpy.float64) for array in first_call.inputs_of(program)])
-    with numpy.load(results) as got:
-        error = check(name, library, [got[f"arr_{i}"] for i in range(len(want))], want, _TOLERANCE)
-    Path(results).unlink()
-    return told, error
+            told = json.loads(python(["-m", first_call.__name__, program.name, library, file], cache))
+            with numpy.load(file) as got:
+                known = [got[f"arr_{i}"] for i in range(len(want))]
+                yield participant, told, check(program.name, library, known, want, program.tolerance)
 
 
 def imports(report: Report, quick: bool) -> None:

@@ -1,4 +1,4 @@
-"""Whole networks as workloads: a training step, ResNet-18, and GPT-2 over a prompt.
+"""Whole networks as workloads: training steps, ResNet-18, and GPT-2 over a prompt.
 
 Weights are random and arrive as inputs, in the order in which the formula takes them.
 """
@@ -155,23 +155,47 @@ def _resnet_flops(batch: int, side: int, width: int) -> int:
 
 def gpt2_prefill(layers: int, width: int, heads: int, vocabulary: int, length: int) -> Workload:
     """A prompt through all layers; the scores of the token that follows it."""
-    inner = ((normal(width), normal(width)), (weight(width, 3 * width, fan=2 * width), normal(3 * width)),
-             (weight(width, width, fan=20 * width), normal(width)), (normal(width), normal(width)),
-             (weight(width, 4 * width, fan=2 * width), normal(4 * width)),
-             (weight(4 * width, width, fan=80 * width), normal(width)))  # fmt: skip
-    layer = tuple([each for pair in inner for each in pair])
-    weights = (weight(vocabulary, width), weight(length, width), *layer * layers, normal(width), normal(width))
+    weights = _gpt2_weights(layers, width, vocabulary, length)
     return Workload(
         f"GPT-2, {layers} layers, {length} tokens",
         (places(vocabulary, length), *weights),
-        lambda words, tokens, *weights: _gpt2(words, heads, tokens, *weights),
+        lambda words, tokens, *weights: _scores(words, _gpt2(words, heads, tokens, *weights)[-1:], *weights),
         weights=len(weights),
         tolerance=1e-4,
         flops=2 * length * layers * (12 * width**2 + 2 * width * length) + 2 * width * vocabulary,
     )
 
 
+def gpt2_step(layers: int, width: int, heads: int, vocabulary: int, length: int) -> Workload:
+    """One step of gradient descent of all weights; the reference knows the loss alone."""
+
+    def loss(words: Words, tokens: Any, classes: Any, *weights: Any) -> Any:
+        return words.cross_entropy(_scores(words, _gpt2(words, heads, tokens, *weights), *weights), classes)
+
+    def step(words: Words, tokens: Any, classes: Any, *weights: Any) -> list[Any]:
+        value, slopes = words.gradients(lambda *weights: loss(words, tokens, classes, *weights), weights)
+        return [value, *[each - slope * _RATE for each, slope in zip(weights, slopes, strict=True)]]
+
+    return Workload(
+        f"GPT-2 training step, {layers} layers of {width}, {length} tokens",
+        (places(vocabulary, length), places(vocabulary, length), *_gpt2_weights(layers, width, vocabulary, length)),
+        step,
+        loss,
+        tolerance=1e-4,
+    )
+
+
+def _gpt2_weights(layers: int, width: int, vocabulary: int, length: int) -> tuple[Input, ...]:
+    inner = ((normal(width), normal(width)), (weight(width, 3 * width, fan=2 * width), normal(3 * width)),
+             (weight(width, width, fan=20 * width), normal(width)), (normal(width), normal(width)),
+             (weight(width, 4 * width, fan=2 * width), normal(4 * width)),
+             (weight(4 * width, width, fan=80 * width), normal(width)))  # fmt: skip
+    layer = tuple([each for pair in inner for each in pair])
+    return (weight(vocabulary, width), weight(length, width), *layer * layers, normal(width), normal(width))
+
+
 def _gpt2(words: Words, heads: int, tokens: Any, table: Any, positions: Any, *weights: Any) -> Any:
+    """What the layers make of the tokens."""
     x = words.rows(table, tokens) + positions
     left = iter(weights[:-2])
     for normal_weight in left:
@@ -179,8 +203,11 @@ def _gpt2(words: Words, heads: int, tokens: Any, table: Any, positions: Any, *we
         inner = words.layer_norm(x) * next(left) + next(left)
         inner = words.gelu(inner @ next(left) + next(left))
         x = x + (inner @ next(left) + next(left))
-    x = words.layer_norm(x[-1:]) * weights[-2] + weights[-1]
-    return x @ words.permute(table, 1, 0)
+    return x
+
+
+def _scores(words: Words, x: Any, table: Any, *weights: Any) -> Any:
+    return (words.layer_norm(x) * weights[-2] + weights[-1]) @ words.permute(table, 1, 0)
 
 
 def _attend(words: Words, heads: int, x: Any, left: Iterator[Any]) -> Any:

@@ -101,7 +101,7 @@ class Report:
 
 _HEAD = ("workload", "participant", "shortest", "median", "10 to 90 %", "first call", "runs", "error", "ratio",
          "of medians", "of peak")  # fmt: skip
-_COUNTS = ("compiled", "scheduled")
+_COUNTS = ("compiled", "scheduled", "kernels")
 
 
 def _ratio(ratio: float | None) -> str:

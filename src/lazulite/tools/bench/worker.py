@@ -37,7 +37,7 @@ def run(options: Options) -> Report:
     bind(threads)
     report = Report(machine(threads, quick) | {"results": "in used memory" if options.reuse else "as allocated"})
     if suite == "compile":
-        fresh.first_calls(report, quick)
+        fresh.first_calls(report, quick, options.only)
         return report
     with ExitStack() as stack:
         kinds = participants(suite, quick, options.peers)
