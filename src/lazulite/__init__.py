@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from lazulite.runtime.registry import Device as Device
     from lazulite.tensor.jit import TinyJit as TinyJit
     from lazulite.tensor.jit import jit as jit
+    from lazulite.tensor.saved import load_captured as load_captured
     from lazulite.tensor.tensor import Tensor as Tensor
 
 __version__ = "0.1.0"
@@ -57,6 +58,7 @@ _HOMES = {
     "dtypes": "lazulite.ir.dtype",
     "memory_report": "lazulite.engine.memory",
     "jit": "lazulite.tensor.jit",
+    "load_captured": "lazulite.tensor.saved",
     "nn": "lazulite.nn",
     "profile": "lazulite.runtime.profile",
 } | dict.fromkeys(_ERRORS, "lazulite.base.errors")

@@ -58,7 +58,8 @@ class Call:
         """The call, ready to be carried out again."""
         remembers = any(isinstance(result, Result) and result.remembers for result in self.results)
         past = Past(self.recording, self.before, self.values) if remembers else None
-        return Captured(self.recording, self.results, past)
+        recording = self.recording
+        return Captured(recording.trace, self.results, hidden=recording.hidden, origins=recording.origins, past=past)
 
 
 def record(

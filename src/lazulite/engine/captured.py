@@ -12,15 +12,17 @@ and a fault during it loses the contents of the written storages only.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from sys import getrefcount
+from types import MappingProxyType
 from typing import Any
 
 from lazulite.base.errors import OutOfMemoryError
+from lazulite.base.origin import Origin
 from lazulite.engine.execute import preserve, uninterrupted
 from lazulite.engine.handles import Handle, keep_history, live_handles, news, readers_of
 from lazulite.engine.past import Moment, Past
-from lazulite.engine.recording import Hidden, Leaf, Recording, Seed, Source
+from lazulite.engine.recording import Hidden, Leaf, Seed, Source, Trace
 from lazulite.engine.results import Fill, Result, Same
 from lazulite.engine.slots import Slots
 from lazulite.engine.storage import Storage
@@ -34,11 +36,14 @@ from lazulite.runtime.buffer import Buffer
 class Captured:
     """The trace of a call with its results, carried out over the storages of leaves."""
 
-    def __init__(self, recording: Recording, results: Sequence[Same | Result], past: Past | None) -> None:
-        trace = recording.trace
-        self.results, self._past, self._drawn = tuple(results), past, trace.drawn
+    def __init__(
+        self, trace: Trace, results: Sequence[Same | Result], *, hidden: Sequence[Storage] = (),
+        origins: Mapping[Source, Origin | None] = MappingProxyType({}), past: Past | None = None,
+    ) -> None:  # fmt: skip
+        """`hidden` and `origins` as `Slots` takes them."""
+        self.trace, self.results, self._past, self._drawn = trace, tuple(results), past, trace.drawn
         renewed = [r.source for r in results if isinstance(r, Result) and not isinstance(r.source, _ELSEWHERE)]
-        slots = Slots(recording, renewed)
+        slots = Slots(trace, hidden, origins, renewed)
         self._lists = [(launches.device.queue.submit, launches) for launches in slots.launch_lists()]
         self._kept = slots.kept
         self._leaves = [leaf.number for leaf in slots.leaves]
@@ -49,7 +54,7 @@ class Captured:
         written = dict.fromkeys(source for step in trace.steps for source in step.writes)
         self.written = [source.number for source in written if isinstance(source, Leaf)]
         """The leaves whose storage is written."""
-        self.hidden = [_Hidden(storage, Hidden(number) in written) for number, storage in enumerate(recording.hidden)]
+        self.hidden = [_Hidden(storage, Hidden(number) in written) for number, storage in enumerate(hidden)]
         self._simple = _simple(self.results, list(slots.fresh))
         self._writes = bool(written)
         self._news = -1

@@ -188,7 +188,9 @@ def _programs_for(wanted: Sequence[_Wanted], rebuild: Callable[[], object]) -> d
                 rebuild()
             made[key, device] = partial(_found, binary) if binary else _compile(_kernels.pop(key), device, key, helper)
         for (key, device), result in made.items():
-            _programs[key, device, *shown] = Device[device].load(result())
+            binary = result()
+            program = _programs[key, device, *shown] = Device[device].load(binary)
+            program.binary = binary
     return {each: _programs[(*each, *shown)] for each in wanted}
 
 

@@ -108,10 +108,21 @@ class Trace:
     given: list[bytes] = field(default_factory=list)
     drawn: int = 0
     """How many positions of the random stream were taken."""
+    leaf_devices: list[str] = field(default_factory=list)
+    given_devices: list[str] = field(default_factory=list)
+    hidden_devices: list[str] = field(default_factory=list)
 
     @property
     def key(self) -> tuple[object, ...]:
         return tuple(self.steps), tuple(self.given), self.drawn
+
+    def device_of(self, source: Source) -> Device:
+        """The device of memory that the call uses."""
+        if isinstance(source, Made):
+            loaded = self.steps[source.run].loaded
+            return devices[loaded.plan.fresh[source.buffer - loaded.plan.inputs].device or loaded.device]
+        found = {Leaf: self.leaf_devices, Given: self.given_devices, Hidden: self.hidden_devices}[type(source)]
+        return devices[found[source.number]]
 
 
 _NO_VARIABLES = Variables()
@@ -125,12 +136,11 @@ class Recording:
         self.looked_at: Size | None = None
         """A size of the call whose value was looked at, which may be another one in a replay."""
         self.hidden: list[Storage] = []
-        self.given: list[Storage] = []
         self.values: list[UOp] = []
         """What the runs computed."""
-        self.origins: dict[Made, Origin | None] = {}
+        self.origins: dict[Source, Origin | None] = {}
         self._sources: dict[int, Source] = {}
-        self.leaves = list(leaves)
+        self.trace.leaf_devices = [storage.device for storage in leaves]
         self._kept: list[object] = []
         for number, storage in enumerate(leaves):
             self._sources.setdefault(id(storage.buffer), Leaf(number))
@@ -170,22 +180,15 @@ class Recording:
             self._kept.append(storage.buffer)
         return known
 
-    def device_of(self, source: Source) -> Device:
-        """The device of memory that a call found."""
-        if isinstance(source, Made):
-            loaded = self.trace.steps[source.run].loaded
-            return devices[loaded.plan.fresh[source.buffer - loaded.plan.inputs].device or loaded.device]
-        found = {Leaf: self.leaves, Given: self.given, Hidden: self.hidden}[type(source)]
-        return devices[found[source.number].device]
-
     def _new_source(self, storage: Storage) -> Source:
         if storage.number < self._first:
             self.hidden.append(storage)
+            self.trace.hidden_devices.append(storage.device)
             return Hidden(len(self.hidden) - 1)
         buffer = execute.materialize(storage)
-        self.given.append(storage)
         self.trace.given.append(buffer.tobytes())
-        return Given(len(self.given) - 1)
+        self.trace.given_devices.append(storage.device)
+        return Given(len(self.trace.given) - 1)
 
     def _observe(self, run: Run, outputs: Sequence[Output]) -> None:
         plan, number = run.loaded.plan, len(self.trace.steps)

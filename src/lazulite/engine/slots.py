@@ -7,7 +7,7 @@ Then what stays: intermediate memory, data from the host, numbers.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
@@ -15,7 +15,8 @@ from typing import NamedTuple
 from lazulite.base.origin import Origin
 from lazulite.engine.execute import materialize
 from lazulite.engine.loaded import Command as Launch
-from lazulite.engine.recording import Bound, Draw, Given, Hidden, Leaf, Made, Recording, Seed, Source, Step, Trace, Word
+from lazulite.engine.recording import Bound, Draw, Given, Hidden, Leaf, Made, Seed, Source, Step, Trace, Word
+from lazulite.engine.storage import Storage
 from lazulite.ir.dtype import by_name
 from lazulite.runtime.buffer import Buffer
 from lazulite.runtime.device import Argument, Device
@@ -44,8 +45,15 @@ class Temporary:
 class Slots:
     """The slots of a recorded call; memory in `renewed` is allocated anew by every replay."""
 
-    def __init__(self, recording: Recording, renewed: Iterable[Source]) -> None:
-        self._recording, self._trace = recording, recording.trace
+    def __init__(
+        self,
+        trace: Trace,
+        hidden: Sequence[Storage],
+        origins: Mapping[Source, Origin | None],
+        renewed: Iterable[Source],
+    ) -> None:
+        """`hidden` are the storages of the `Hidden` sources, `origins` the lines where outputs were made."""
+        self._trace, self._hidden, self._origins = trace, hidden, origins
         self.values: list[Argument] = []
         """What is in each slot; in those that vary, something of the right size."""
         self.kept: list[Buffer] = []
@@ -92,7 +100,7 @@ class Slots:
         """The device of a buffer of a step's plan."""
         plan = step.loaded.plan
         if buffer < plan.inputs:
-            return self._recording.device_of(step.inputs[buffer])
+            return self._trace.device_of(step.inputs[buffer])
         buffer -= plan.inputs
         own = plan.fresh[buffer] if buffer < len(plan.fresh) else plan.temporaries[buffer - len(plan.fresh)]
         return devices[own.device or step.loaded.device]
@@ -102,7 +110,7 @@ class Slots:
         written = {source for step in self._trace.steps for source in step.writes}
         commands: list[tuple[Device, Command, tuple[int, int]]] = []
         for number, data in enumerate(self._trace.given):
-            source, device = Given(number), self._recording.device_of(Given(number))
+            source, device = Given(number), self._trace.device_of(Given(number))
             pristine = self._filled(device, data)
             if source in self.fresh or source in written:
                 commands.append((device, Copy(self._number(source), self._enter((source,), pristine), device), (0, 0)))
@@ -120,7 +128,7 @@ class Slots:
         if isinstance(place, int):
             return self._enter(place, place)
         if isinstance(place, Hidden):
-            return self._enter(place, materialize(self._recording.hidden[place.number]).require_handle("capture"))
+            return self._enter(place, materialize(self._hidden[place.number]).require_handle("capture"))
         if isinstance(place, Made | Given):
             fresh = self._fresh(place)
             return self._enter(place, self._allocated(fresh.device, fresh.nbytes))
@@ -147,13 +155,13 @@ class Slots:
 
     def _fresh(self, source: Source) -> Fresh:
         if isinstance(source, Given):
-            return Fresh(self._recording.device_of(source), len(self._trace.given[source.number]), None)
+            return Fresh(self._trace.device_of(source), len(self._trace.given[source.number]), None)
         if not isinstance(source, Made):
             raise TypeError(f"{source} is not made by the call")
         loaded = self._trace.steps[source.run].loaded
         fresh = loaded.plan.fresh[source.buffer - loaded.plan.inputs]
         nbytes = math.prod(fresh.shape) * by_name(fresh.dtype).itemsize
-        return Fresh(devices[fresh.device or loaded.device], nbytes, self._recording.origins[source])
+        return Fresh(devices[fresh.device or loaded.device], nbytes, self._origins.get(source))
 
     def _allocated(self, device: Device, nbytes: int) -> Handle:
         buffer = Buffer(device, nbytes, label="memory of a captured function").allocate()

@@ -112,6 +112,11 @@ class Target:
                  self.threads, self.matrix)  # fmt: skip
         return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
 
+    @property
+    def machine(self) -> str:
+        """What a machine has to be to run the code."""
+        return f"{self.name} {self.triple} {self.cpu} {' '.join(self.features)}"
+
     @cached_property
     def with_vectors_only(self) -> Target:
         """The same machine, its matrix units left alone."""

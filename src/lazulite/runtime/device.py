@@ -37,6 +37,8 @@ class Program(ABC):
     """A binary that a device has loaded.  Its queue calls it, one call at a time."""
 
     name: str
+    binary: Binary
+    """What it was loaded from."""
 
     @abstractmethod
     def __call__(self, arguments: Sequence[Argument]) -> None:

@@ -10,12 +10,17 @@ import hashlib
 from lazulite.base.cache import disk_cache
 from lazulite.runtime.loader import Image, load_object
 
+CODE: dict[str, bytes] = {}
+"""Objects by the hash of their text: what this process has loaded, and what came with a saved function."""
+
 
 def loaded(kind: str, source: str) -> Image | None:
-    """The functions of a text, from disk or compiled now; None where neither the disk nor LLVM has them."""
+    """The functions of a text, known, from disk or compiled now; None where nobody has them and LLVM is missing."""
     disk = disk_cache()
     key = hashlib.sha256(source.encode()).hexdigest()
-    code = None if disk is None else disk.get(kind, key)
+    code = CODE.get(key)
+    if code is None and disk is not None:
+        code = disk.get(kind, key)
     if code is None:
         try:
             code = _compile(source)
@@ -23,6 +28,7 @@ def loaded(kind: str, source: str) -> Image | None:
             return None
         if disk is not None:
             disk.put(kind, key, code)
+    CODE[key] = code
     return load_object(code)
 
 

@@ -59,6 +59,13 @@ class Aftermath:
         self.reason = ""
         """Why the call cannot be repeated, if it cannot."""
 
+    @classmethod
+    def restored(cls, form: Outline, devices: list[str]) -> Aftermath:
+        """That of a call which left nothing but results of this form, on these devices."""
+        self = cls((), ())
+        self.form, self.devices = form, devices
+        return self
+
     def collect(self, value: Any) -> list[Handle]:
         """Note what the call gave and changed; the handles of all its tensors."""
         try:

@@ -16,13 +16,13 @@ import itertools
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from functools import update_wrapper
+from os import PathLike
 from types import MethodType
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from lazulite.base.errors import ArgumentError, CaptureError
 from lazulite.base.settings import SETTINGS
 from lazulite.engine.capture import record, settle
-from lazulite.engine.captured import Captured
 from lazulite.engine.environment import Survey, survey
 from lazulite.engine.execute import ONE_AT_A_TIME
 from lazulite.engine.handles import Handle, is_written
@@ -33,6 +33,8 @@ from lazulite.engine.variables import Variables
 from lazulite.ir.size import Size, sizes_exist
 from lazulite.tensor.aftermath import Aftermath
 from lazulite.tensor.arguments import flatten
+from lazulite.tensor.saved import Savable, Signature, arguments_of, save, signature_of
+from lazulite.tensor.structure import NoOutlineError
 from lazulite.tensor.tensor import Tensor
 
 _Key = tuple[Hashable, ...]
@@ -112,13 +114,20 @@ class jit(Generic[P, R]):
         """Forget everything that was captured, and free its memory."""
         self.reason = ""
         """Why the last call that ran was not captured; empty where nothing is in the way."""
-        self._captured: dict[_Key, tuple[Captured, Aftermath]] = {}
+        self._captured: dict[_Key, Savable] = {}
         self._families: dict[_Key, _Family] = {}
         self._around: _Surroundings | None = None
         """Those of calls without objects among the arguments."""
         self._surroundings: dict[tuple[int, ...], _Surroundings] = {}
         self._keys: dict[_Key, int] = {}
         self._numbers: dict[_Key, int] = {}
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write what was captured into a file, which `load_captured` makes a function of again.
+
+        CaptureError where the function has state beside its arguments, which a file cannot hold.
+        """
+        save(path, self._name, self._captured.values())
 
     def __repr__(self) -> str:
         return f"<jit {self._name}: {len(self._captured)} captured>"
@@ -163,10 +172,10 @@ class jit(Generic[P, R]):
         family = *key, around.key, SETTINGS.traced
         full = family, around.numbers, *numbers
         known = self._captured.get(full)
-        if known is None or (known[0].hidden and not known[0].fits()):
+        if known is None or (known.captured.hidden and not known.captured.fits()):
             call = _Call(args, kwargs, tensors, handles, storages, variables, around.survey, family, full)
             return self._run(call)
-        captured, aftermath = known
+        captured, aftermath = known.captured, known.aftermath
         results = captured.run(handles, storages, variables.leaves)
         if aftermath.is_tensor:
             return aftermath.tensor(results[0])
@@ -218,13 +227,13 @@ class jit(Generic[P, R]):
         try:
             done = record(run, call.handles, call.storages, call.variables)
             aftermath.close()
-            if own.opaque or (call.around.opaque and done.recording.given):
+            if own.opaque or (call.around.opaque and done.recording.trace.given):
                 raise Unrepeatable(f"{own.opaque or call.around.opaque} may change without a trace")
             did = done.key, aftermath.key
         except Unrepeatable as reason:
             self.reason = str(reason)
         if did is not None and did == last and not SETTINGS.watched:  # who watches wants to see each kernel
-            self._captured[call.key] = done.captured(), aftermath
+            self._captured[call.key] = Savable(done.captured(), aftermath, _signature(call))
         while len(family.calls) >= _MOST_REMEMBERED:
             oldest = next(iter(family.calls))
             del family.calls[oldest]
@@ -256,6 +265,19 @@ class jit(Generic[P, R]):
             rule="A type, shape or device, or a value that is neither tensor nor number, has a variant of its own.",
             hint="bring what changes to a few shapes, for instance by padding, or jit(function, limit=...)",
         )  # fmt: skip
+
+
+def _signature(call: _Call) -> Signature | str:
+    """What selects a call where it is saved, or why it cannot be."""
+    if call.around.tensors:
+        return f"the function reaches {call.around.paths[0]}, which is no argument"
+    try:
+        form, tensors = arguments_of(call.args, call.kwargs)
+    except NoOutlineError as error:
+        return f"an argument is a {error}"
+    if len(tensors) < len(call.tensors):
+        return "an argument has a gradient, which is state of its own"
+    return signature_of(form, call.handles, call.storages)
 
 
 def _settled(tensors: list[Tensor], key: list[Hashable]) -> tuple[list[Handle], list[Storage]]:

@@ -70,7 +70,7 @@ def test_a_fault_during_a_replay_loses_what_it_wrote_and_nothing_else(monkeypatc
     def fail(*arguments):
         raise OSError("no power")
 
-    (captured,) = [captured for captured, _ in step._captured.values()]
+    (captured,) = [known.captured for known in step._captured.values()]
     monkeypatch.setattr(captured, "_submit", fail)
     with pytest.raises(OSError, match="no power"):
         step(x)

@@ -32,6 +32,7 @@ def test_without_llvm_and_cache_there_are_no_functions(monkeypatch):
         raise ImportError("No module named 'llvmlite'")
 
     monkeypatch.setattr(module, "_compile", missing)
+    monkeypatch.setattr(module, "CODE", {})
     with Context(CACHE=0):
         assert fork_join.__wrapped__() is None
 
