@@ -254,19 +254,25 @@ class _Scheduler:
     # --- order ----------------------------------------------------------------------------------
 
     def _order(self) -> None:
-        """Batches, blocks of results, blocks of the sum, then rows, and panels of vectors innermost."""
+        """The nest around blocks, then rows, and panels of vectors innermost."""
         tile, loops = self.tile, self.loops
         loops.rows = [p.loop for r in self._tall() for p in self.parts[r] if p.turns > 1]
         loops.panels = [p.loop for p in self.parts[tile.lane] if p.turns > 1]
         loops.batch = [r.arg[0] for r in self._outermost()]
         self._block_results()
-        order = [*loops.blocks, *loops.batch, *loops.sums, *loops.rows, *loops.panels]
-        if len(loops.batch) and self._batches() >= _CHUNKS:
-            order = [*loops.batch, *loops.blocks, *loops.sums, *loops.rows, *loops.panels]
+        order = [*self._nest(), *loops.rows, *loops.panels]
         self.first = order[0] if order else None
         order += self._registers()
         if len(order) > 1:
             self.plan.steps.append(Reorder(tuple(order)))
+
+    def _nest(self) -> list[Name]:
+        """The loops around the blocks: what every batch reads is copied once for all of them."""
+        loops = self.loops
+        if any(not load.ranges.isdisjoint(self._outermost()) for load in self.vectors):
+            outside = [loops.batch, loops.blocks] if self._batches() >= _CHUNKS else [loops.blocks, loops.batch]
+            return [name for names in (*outside, loops.sums) for name in names]
+        return [*loops.blocks, *loops.sums, *loops.batch] if loops.blocks else [*loops.batch, *loops.sums]
 
     def _registers(self) -> list[Name]:
         """Rows outside of vectors: a scalar is then used up before the next one is read."""

@@ -15,7 +15,7 @@ from lazulite.ir.uop import UOp, index
 from lazulite.kernel.contraction import choose_product
 from lazulite.kernel.facts import KernelFacts
 from lazulite.kernel.heuristic import choose
-from lazulite.kernel.steps import Parallel, Stage, names
+from lazulite.kernel.steps import Parallel, Reorder, Stage, names
 from support.kernels import TARGETS, compiled, load, loop, lowered, matmul, param, random_memory, reduce, sink, store
 
 WIDE = target("CPU:LLVM", ("avx2", "fma", "avx512f", "avx512bw", "avx512dq", "avx512vl"), 48 << 10, 2 << 20)
@@ -155,6 +155,14 @@ def test_a_thread_copies_no_more_of_an_image_than_its_windows_read():
     (shared,) = [step.range for step in steps if isinstance(step, Parallel)]
 
     assert shared not in [name for axis in stage.axes for name in names(axis)]
+
+
+def test_weights_are_copied_once_for_all_images():
+    steps = choose_product(KernelFacts(Window(8, 1, 256, 256, 14, 3, 1, 1, 1).kernel_of(), WIDE)) or ()
+    (order,) = [step.ranges for step in steps if isinstance(step, Reorder)]
+    image, channels = (next(at for at, name in enumerate(order) if name[0] == r) for r in (0, 5))
+
+    assert channels < image
 
 
 def test_columns_are_shared_where_there_are_many_and_else_rows():
