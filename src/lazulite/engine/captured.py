@@ -28,7 +28,6 @@ from lazulite.engine.slots import Slots
 from lazulite.engine.storage import Storage
 from lazulite.engine.stream import STREAM
 from lazulite.engine.variables import with_variables
-from lazulite.ir.dtype import DType
 from lazulite.ir.uop import UOp
 from lazulite.runtime.buffer import Buffer
 
@@ -78,10 +77,10 @@ class Captured:
         if not self._simple:
             return self._results(handles, storages, buffers, moment, variables)
         made = []
-        for number, (dtype, shape, device, wanted, leaf, shared) in enumerate(self._simple):
+        for number, (model, wanted, leaf, shared) in enumerate(self._simple):
             if variables:
-                shape = with_variables(shape, variables)
-            made.append(Handle.of(Storage(dtype, shape, device, buffers[number]), wanted, leaf, shared))
+                model = Storage(model.dtype, with_variables(model.shape, variables), model.device)
+            made.append(Handle.of(model.twin(buffers[number]), wanted, leaf, shared))
         return made
 
     def _write(self, handles: Sequence[Handle], storages: Sequence[Storage], variables: Sequence[UOp]) -> list[Buffer]:
@@ -206,7 +205,8 @@ _ELSEWHERE = (UOp, Fill, Leaf, Hidden)
 """Where results come from that allocate nothing."""
 
 
-Facts = tuple[DType, tuple[int, ...], str, bool | None, bool, bool]
+Facts = tuple[Storage, bool | None, bool, bool]
+"""A storage of the layout, and what `Handle.of` takes."""
 
 
 def _simple(results: Sequence[Same | Result], fresh: Sequence[Source]) -> list[Facts]:
@@ -215,7 +215,8 @@ def _simple(results: Sequence[Same | Result], fresh: Sequence[Source]) -> list[F
     for result, source in zip(results, fresh, strict=False):
         if isinstance(result, Same) or result.source != source or not result.owns or result.above or result.remembers:
             return []
-        facts.append((result.dtype, result.shape, result.device, result.requires_grad, result.leaf, result.shared))
+        model = Storage(result.dtype, result.shape, result.device)
+        facts.append((model, result.requires_grad, result.leaf, result.shared))
     return facts if len(results) == len(fresh) else []
 
 

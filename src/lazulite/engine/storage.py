@@ -64,6 +64,15 @@ class Storage:
         self.layout = _layouts.setdefault((dtype, form, device), len(_layouts))
         self.buffer, self.fill, self.failure = buffer, fill, None
 
+    def twin(self, buffer: Buffer) -> Storage:
+        """Another one of the same layout, over this memory."""
+        twin = object.__new__(Storage)
+        twin.number, twin.version = next(_numbers), 0
+        twin.dtype, twin.shape, twin.device = self.dtype, self.shape, self.device
+        twin.sizes, twin.layout = self.sizes, self.layout
+        twin.buffer, twin.fill, twin.failure = buffer, None, None
+        return twin
+
     @property
     def nbytes(self) -> int:
         return room(self.shape) * self.dtype.itemsize

@@ -73,7 +73,10 @@ class CompiledList(LaunchList):
         if self._walk is None:
             super().run(values)
             return
-        self._table[self._varied] = [x if type(x) is int else x.address for x in values]  # type: ignore[union-attr]
+        words = []  # a comprehension would be one more call
+        for value in values:
+            words.append(value if type(value) is int else value.address)  # type: ignore[union-attr]
+        self._table[self._varied] = words
         threads, block = 1, None
         if self._parallel:
             code = fork_join()
