@@ -91,10 +91,16 @@ def _shuffled(extent: int) -> list[int]:
 
 
 def _written_memory(root: UOp) -> frozenset[UOp]:
-    """Memory that a kernel both reads and writes: its loads see the contents from before the kernel."""
+    """Memory that a kernel both reads and writes: its loads see the contents from before the kernel.
+
+    Not so where a place to store is itself read from memory: a place may come again, turns are done in order,
+    and see what earlier ones stored.
+    """
     nodes = toposort(root)
     loaded = {node.src[0] for node in nodes if node.op is ops.LOAD}
-    return frozenset({node.src[0] for node in nodes if node.op is ops.STORE} & loaded)
+    stores = [node for node in nodes if node.op is ops.STORE]
+    found = {s.src[0] for s in stores if any(node.op is ops.LOAD for node in toposort(s.src[1]))}
+    return frozenset({store.src[0] for store in stores} & loaded - found)
 
 
 def _with_loops(sink: UOp) -> UOp:

@@ -17,6 +17,7 @@ from lazulite.analysis.regions import Region, apply_region
 from lazulite.ir import ops
 from lazulite.ir.uop import UOp, toposort
 from lazulite.schedule.groups import Destination, element_count
+from lazulite.schedule.prepare import uniform
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +118,8 @@ def _chain_in_memory(
         before = chain[-1].src[chain[-1].arg.result]
         if before in destinations or before.op in LEAVES or len(users[before]) > 1:
             row = UOp(ops.RESHAPE, before.dtype, (before,), (element_count(before.shape),))
-            before = copied(row)  # of a view, so that no other copy of the value is read here
+            # A copy of a view, so that no other copy of the value is read here; what is one number is written again.
+            before = copied(row) if uniform(before) is None else row
         chain.append(before)
     return chain[::-1]
 

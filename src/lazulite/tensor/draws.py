@@ -1,26 +1,21 @@
-"""Random orders and random choices.
-
-Both rank random keys by comparing each with all others: the square of the count in work, not in memory.
-"""
+"""Random orders and random choices: both sort random keys."""
 
 from __future__ import annotations
 
 from typing import Any, Self
 
-from lazulite.autograd.scatter import scattered
 from lazulite.base.errors import ArgumentError, ShapeError
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.uop import UOp
-from lazulite.tensor.base import DTypeLike, as_dtype, counted, expanded
+from lazulite.tensor.base import DTypeLike, as_dtype, expanded
 from lazulite.tensor.create import CreateMethods
-from lazulite.tensor.logic import LogicMethods
 from lazulite.tensor.random import RandomMethods
-from lazulite.tensor.reduce import ReduceMethods, reduced
-from lazulite.tensor.scan import ScanMethods
+from lazulite.tensor.reduce import reduced
+from lazulite.tensor.sorting import SortMethods
 
 
-class DrawMethods(RandomMethods, LogicMethods, ScanMethods, ReduceMethods, CreateMethods):
+class DrawMethods(SortMethods, RandomMethods, CreateMethods):
     """Orders and choices."""
 
     __slots__ = ()
@@ -36,7 +31,7 @@ class DrawMethods(RandomMethods, LogicMethods, ScanMethods, ReduceMethods, Creat
             raise ArgumentError("randperm", f"there are no {n} numbers to order")
         result = as_dtype("randperm", dtype)
         keys: Any = cls.rand(n, dtype=dtypes.float64, device=device)
-        return keys._derived(_ranks(keys.uop).cast(result))  # type: ignore[no-any-return]
+        return keys.argsort().cast(result)  # type: ignore[no-any-return]
 
     def multinomial(self, num_samples: int = 1, replacement: bool = False) -> Self:
         """int32 positions drawn with probabilities in proportion to the weights along the last axis.
@@ -66,18 +61,5 @@ class DrawMethods(RandomMethods, LogicMethods, ScanMethods, ReduceMethods, Creat
             return self._derived(UOp(ops.RESHAPE, dtypes.int32, (passed,), full[:-1]))
         # The time until an event of rate w is -log(u) / w: the earliest are a draw without replacement.
         uniform = self.rand(*self.shape, dtype=dtypes.float64, device=self.device).uop
-        ranks = _ranks(-UOp.apply(ops.LOG, 1 - uniform) / weights.uop)
-        places = [*[counted(self.shape, axis) for axis in range(len(lead))], ranks]
-        nothing = expanded(UOp.const(dtypes.int32, 0), (*lead, num_samples))
-        return self._derived(scattered(None, nothing, places, counted(self.shape, len(lead))))
-
-
-def _ranks(keys: UOp) -> UOp:
-    """How many keys along the last axis are smaller than each, or equal and earlier, as int32."""
-    size, full = keys.shape[-1], (*keys.shape, keys.shape[-1])
-    own = expanded(UOp(ops.RESHAPE, keys.dtype, (keys,), (*keys.shape, 1)), full)
-    other = expanded(UOp(ops.RESHAPE, keys.dtype, (keys,), (*keys.shape[:-1], 1, size)), full)
-    earlier = counted(full, len(full) - 1) < counted(full, len(full) - 2)
-    before = (other < own) | (other.eq(own) & earlier)
-    ranks = reduced(ops.ADD, before.cast(dtypes.int32), (len(full) - 1,))
-    return UOp(ops.RESHAPE, dtypes.int32, (ranks,), keys.shape)
+        times = self._derived(-UOp.apply(ops.LOG, 1 - uniform) / weights.uop)
+        return times.argsort()._first_along(-1, num_samples)

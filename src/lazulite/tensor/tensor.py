@@ -29,7 +29,6 @@ from lazulite.tensor.convert import ConvertMethods
 from lazulite.tensor.custom import CustomMethods
 from lazulite.tensor.draws import DrawMethods
 from lazulite.tensor.exchange import ExchangeMethods
-from lazulite.tensor.gather import GatherMethods
 from lazulite.tensor.gradient import GradientMethods
 from lazulite.tensor.guard import guarded
 from lazulite.tensor.host import from_host
@@ -49,7 +48,6 @@ _VIEWS = ops.MOVEMENT - {ops.EXPAND}
 class Tensor(
     LossMethods,
     IndexMethods,
-    GatherMethods,
     InverseMethods,
     NeuralMethods,
     DrawMethods,

@@ -84,3 +84,15 @@ def test_item_assignment_by_positions_writes_in_place() -> None:
 
     assert all(kernel.bytes < 100 for kernel in x.explain().kernels), "what is not written is not touched"
     assert [3, 5] == np.flatnonzero(x.numpy()).tolist()
+
+
+def test_the_interpreter_scatters_as_the_processor_does() -> None:
+    places, values = np.array([1, 3, 1, 1, -7, 9], np.int32), np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0], np.float32)
+    for reduce in (None, "add", "multiply"):
+        found = [
+            Tensor(np.full(4, 3, np.float32), device=device)
+            .scatter(0, Tensor(places, device=device), Tensor(values, device=device), reduce=reduce)
+            .tolist()
+            for device in ("CPU", "PYTHON")
+        ]
+        assert found[0] == found[1]
