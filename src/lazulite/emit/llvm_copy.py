@@ -102,7 +102,7 @@ class CopyWriter(TransposeWriter):
             return list(vectors)
         halves = [self._interleaved(kind, lanes, vectors[first::2]) for first in (0, 1)]
         picks = [lane + lanes * second for lane in range(lanes) for second in (0, 1)]
-        return [self.text.shuffle(kind, a, part, b) for a, b in zip(*halves, strict=True)
+        return [self.text.interleaving(kind, a, part, b) for a, b in zip(*halves, strict=True)
                 for part in (picks[:lanes], picks[lanes:])]  # fmt: skip
 
     # --- which stores ---------------------------------------------------------------------------

@@ -84,6 +84,18 @@ class Text:
         picks = ", ".join(f"i32 {lane}" for lane in chosen)
         return self.define(f"shufflevector {kind} {value}, {kind} {more}, <{len(chosen)} x i32> <{picks}>")
 
+    def interleaving(self, kind: str, value: str, chosen: Sequence[int], more: str) -> str:
+        """A shuffle that is one step of a transposition, to be done as it stands.
+
+        The code generator else spends most of its time on the search for fewer shuffles that do the work of several
+        steps, and finds none.  It does not look through the fence, which is no instruction, but there are only
+        fences for numbers of these types.
+        """
+        result = self.shuffle(kind, value, chosen, more)
+        if kind.endswith((" float>", " double>")):
+            return self.define(self.call("@llvm.arithmetic.fence", kind, [(kind, result)], [kind]))
+        return result
+
     def resized(self, element: str, value: str, lanes: int, wanted: int) -> str:
         """A value of `lanes` (0: a scalar) as one of another length: cut, or with anything in further lanes."""
         if lanes == wanted:

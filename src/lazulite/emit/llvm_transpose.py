@@ -102,15 +102,12 @@ class TransposeWriter(MemoryWriter):
     def _transposed(self, kind: str, lanes: int, vectors: Sequence[str]) -> Sequence[str]:
         """The vectors, read one after another, transposed: rounds that interleave the first half with the second."""
         half = len(vectors) // 2
-        picks = [", ".join(f"i32 {start + turn // 2 + turn % 2 * lanes}" for turn in range(lanes))
-                 for start in (0, lanes // 2)]  # fmt: skip
+        picks = [[start + turn // 2 + turn % 2 * lanes for turn in range(lanes)] for start in (0, lanes // 2)]
         rounds = len(vectors).bit_length() - 1
         for _ in range(rounds):
             pairs = [(vectors[i], vectors[i + half]) for i in range(half)]
             vectors = [
-                self.text.define(f"shufflevector {kind} {a}, {kind} {b}, <{lanes} x i32> <{pick}>")
-                if (a, b) != ("poison", "poison")
-                else "poison"
+                self.text.interleaving(kind, a, pick, b) if (a, b) != ("poison", "poison") else "poison"
                 for a, b in pairs
                 for pick in picks
             ]

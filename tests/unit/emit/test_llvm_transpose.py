@@ -39,3 +39,13 @@ def test_a_tile_is_written_without_a_scatter():
 
     assert "scatter" not in text
     assert 16 == text.count("store <16 x float>")
+
+
+@pytest.mark.parametrize(("dtype", "fences"), [(dtypes.float32, 64), (dtypes.int32, 0)], ids=str)
+def test_the_steps_of_a_transposition_are_done_as_they_stand(dtype, fences):
+    from lazulite.emit.llvm import write
+
+    steps = (Split((0,), 16), Tile((0, 1)), Split((1,), 16), Vectorize((1, 1)))
+    text = write(lower(_transposition(64, 64, dtype), TARGETS["widest"], steps)).text
+
+    assert fences == text.count("= call <16 x float> @llvm.arithmetic.fence")
