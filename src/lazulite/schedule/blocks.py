@@ -29,7 +29,7 @@ ALIGNMENT = 64
 _BLOCK = 32
 """How many rows are worked on at a time where they share an operand: enough to read it from a near cache."""
 _LONG = 512
-"""Products in a sum from which on a result that stays in the cache is not worth joining kernels for."""
+"""Products in a sum from which on blocks of its own save more time than a trip of its results through memory takes."""
 _OWN_ORDER = 2
 """The ranges of a statement in scratch memory come after those of the kernel it moves into."""
 
@@ -211,7 +211,7 @@ def _pays(producer: Kernel, contractions: Sequence[UOp], block: _Block, cache: i
     size = block.elements * store.src[2].dtype.itemsize
     if block.turns < FEW_ROWS:
         return False
-    if size * block.turns <= cache and any(_is_long(n) for n in toposort(store) if contraction(n) is not None):
+    if any(_is_long(n) for n in toposort(store) if contraction(n) is not None):
         return False
     rows = min(_BLOCK, _extent(list(block.shared)[-1]))
     inner = {list(block.shared)[-1], list(block.shared.values())[-1]}

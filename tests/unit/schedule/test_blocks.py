@@ -54,7 +54,7 @@ def test_weights_that_every_block_would_read_from_far_away_are_not_worth_it():
     assert 2 == len(scheduled([matmul(hidden, second)], cache=1 << 18).kernels)
 
 
-def test_a_long_sum_whose_results_stay_near_keeps_its_kernel():
+def test_a_long_sum_keeps_its_kernel():
     def rows(depth: int) -> UOp:
         return softmax(matmul(buffer(1, 512, depth), buffer(2, depth, 64)))
 
