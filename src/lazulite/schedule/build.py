@@ -110,6 +110,8 @@ def build(
         _refuse_cycle(graph, ordering.stuck)
         if not ordering.aside:
             break
+        if ordering.aside <= aside:
+            raise StageError("schedule.order", "moving writes aside does not help")
         aside |= ordering.aside
     kernels = fuse_blocks(ordering.kernels, options.cache) if options.fuse else ordering.kernels
     plan = _plan(graph, fusion, kernels, scalars, key_of, options)

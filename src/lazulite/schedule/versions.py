@@ -115,8 +115,10 @@ def _chain_in_memory(
     """What one memory holds in turn until it holds the result of a launch."""
     chain = [launch]
     while chain[-1].op is ops.LAUNCH:
-        before = chain[-1].src[chain[-1].arg.result]
-        if before in destinations or before.op in LEAVES or len(users[before]) > 1:
+        sources = chain[-1].src
+        before = sources[chain[-1].arg.result]
+        read_too = len(users[before]) > 1 or sources.count(before) > 1
+        if before in destinations or before.op in LEAVES or read_too:
             row = UOp(ops.RESHAPE, before.dtype, (before,), (element_count(before.shape),))
             # A copy of a view, so that no other copy of the value is read here; what is one number is written again.
             before = copied(row) if uniform(before) is None else row

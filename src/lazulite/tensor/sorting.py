@@ -88,8 +88,8 @@ class SortMethods(GatherMethods):
         low, place = self.kthvalue((size + 1) // 2, dim, keepdim)
         if not self.dtype.is_float or not self.shape:
             return low, place
-        high, last = self.max(dim, keepdim), self.isnan().cast(dtypes.int32).argmax(dim, keepdim)
-        return high.isnan().where(high, low), high.isnan().where(last, place)
+        high, is_nan = self.max(dim, keepdim), self._derived(self.uop.ne(self.uop).cast(dtypes.int32))
+        return high.ne(high).where(high, low), high.ne(high).where(is_nan.argmax(dim, keepdim), place)
 
     def unique(self, return_counts: bool = False) -> Any:
         """The distinct elements of all axes in ascending order; with `return_counts` how often each stands there, too.
@@ -99,13 +99,13 @@ class SortMethods(GatherMethods):
         >>> [part.tolist() for part in Tensor([3, 1, 3]).unique(return_counts=True)]
         [[1, 3], [1, 2]]
         """
-        flat = self.flatten()
+        flat: Any = self.flatten()
         if not flat.shape[0]:
             return (flat, flat.cast(dtypes.int32)) if return_counts else flat
         ordered = flat.sort()[0].realize()
-        first = ordered[:1].ne(ordered[:1]).full_like(True).cat(ordered[1:].ne(ordered[:-1]))  # type: ignore[arg-type]
+        first = flat.full_like(True, dtype=dtypes.bool)[:1].cat(ordered[1:].ne(ordered[:-1]))
         places = first.nonzero().flatten()
-        found = self._derived(UOp(ops.GATHER, self.dtype, (ordered.uop, places.uop)))
+        found = ordered.take(places)
         if not return_counts:
             return found
         ends = places[1:].cat(places[:1].full_like(flat.shape[0]))

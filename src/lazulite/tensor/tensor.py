@@ -15,7 +15,7 @@ from lazulite.base.origin import Origin, user_frame
 from lazulite.base.settings import SETTINGS, Context
 from lazulite.engine.execute import realize
 from lazulite.engine.handles import Handle
-from lazulite.engine.storage import Storage
+from lazulite.engine.storage import Storage, fill_of
 from lazulite.engine.views import view, write
 from lazulite.ir import ops
 from lazulite.ir.calls import device_of
@@ -271,10 +271,17 @@ class Tensor(
     def contiguous(self) -> Self:
         """The same values in row-major order (they always are, once they are in memory).
 
+        One number repeated, which needs no memory to read, gets memory of its own to write to.
+
         >>> Tensor([[1, 2]]).T.contiguous().tolist()
         [[1], [2]]
         """
-        return self._derived(self.uop)
+        value = self.uop
+        if value.op is ops.EXPAND:
+            constant = value.src[0].op is ops.CONST
+        else:
+            constant = value.op is ops.BUFFER and fill_of(value) is not None
+        return self.clone() if constant else self._derived(value)
 
     def clone(self, device: str | None = None) -> Self:
         """A copy with memory of its own, here or on another device.

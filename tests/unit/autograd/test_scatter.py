@@ -96,3 +96,15 @@ def test_the_interpreter_scatters_as_the_processor_does() -> None:
             for device in ("CPU", "PYTHON")
         ]
         assert found[0] == found[1]
+
+
+def test_what_is_scattered_into_may_be_what_is_scattered() -> None:
+    x, places = np.arange(5, dtype=np.int32), np.array([3, 3, 0, 1, 4], np.int32)
+    expected = x.copy()
+    expected[places] = x
+    lazy = Tensor(x) * 1
+    assert expected.tolist() == lazy.scatter(0, Tensor(places), lazy).tolist()
+    held = Tensor(x).realize()
+    held[Tensor(places)] = held
+    assert expected.tolist() == held.tolist()
+    assert [[0.0], [0.0]] == Tensor.zeros(2, 1).sort()[0].tolist()

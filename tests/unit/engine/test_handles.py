@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 
-from lazulite import Tensor
+from lazulite import GlobalCounters, Tensor
 from lazulite.engine import handles
 from lazulite.engine.handles import history, live_handles, stored, tracked_values, with_company
 
@@ -67,3 +67,15 @@ def test_the_dead_are_forgotten() -> None:
     gc.collect()
 
     assert before - 3 >= len(live_handles())
+
+
+def test_writing_again_and_again_to_what_was_zeros_does_not_pile_up() -> None:
+    cache = Tensor.zeros(8, 4).contiguous().realize()
+    nodes = []
+    for step in range(40):
+        cache[step % 8 : step % 8 + 1] = Tensor.ones(1, 4) * step
+        cache[:4].sum().realize()
+        gc.collect()
+        nodes.append(GlobalCounters.live_nodes)
+    assert nodes[-1] - nodes[7] < 32
+    assert [[float(step)] * 4 for step in range(32, 40)] == cache.tolist()

@@ -91,7 +91,7 @@ def test_topk_and_kthvalue_are_torchs() -> None:
         Tensor([1, 2, 3]).kthvalue(0)
 
 
-@given(st.integers(1, 80), st.booleans(), st.integers(0, 99))
+@given(st.sampled_from([1, 2, 7, 66]), st.booleans(), st.integers(0, 99))
 def test_the_median_is_torchs(size: int, with_nan: bool, seed: int) -> None:
     torch = pytest.importorskip("torch")
     x = np.random.default_rng(seed).integers(-9, 9, (2, size)).astype(np.float32)
