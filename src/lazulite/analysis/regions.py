@@ -11,7 +11,6 @@ from functools import lru_cache
 from typing import Any
 
 from lazulite.analysis.access import Footprint, footprint
-from lazulite.analysis.index_map import both, through
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.infer import Shape
@@ -57,6 +56,9 @@ def place_in_region(
     shape: Sequence[int], region: Region, position: tuple[UOp, ...]
 ) -> tuple[tuple[UOp, ...], UOp | None]:
     """Where the element of a view lies in the memory that the region's movements start from."""
+    # Here, because a process that schedules nothing needs none of the laws that come with it.
+    from lazulite.analysis.index_map import both, through
+
     base = UOp(ops.PARAM, dtypes.bool, (), (0, tuple(shape), ""))
     node, gate = apply_region(base, region), None
     while node is not base:

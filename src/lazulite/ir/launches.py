@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from lazulite.ir import ops
 from lazulite.ir.calls import Run, touched_slots
 from lazulite.ir.dtype import dtypes
-from lazulite.ir.text import to_text
 from lazulite.ir.uop import UOp
 
 
@@ -29,6 +28,8 @@ def launch(kernel: UOp, *sources: UOp, gradient: Sequence[UOp | None] = ()) -> l
     >>> launch(kernel, UOp(ops.IOTA, dtypes.int32, (), 3))[0].shape
     (3,)
     """
+    from lazulite.ir.text import to_text
+
     count = len(sources)
     touched = touched_slots(kernel, count)
     bindings = tuple([slot if slot in touched.writes else -1 for slot in range(count)])

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from lazulite.analysis.access import repeats
 from lazulite.analysis.kinds import own_cost
+from lazulite.analysis.repeats import repeats
 from lazulite.ir import ops
 from lazulite.ir.bounds import linear
 from lazulite.ir.dtype import dtypes
