@@ -9,7 +9,7 @@ blocks are loaded along the one and stored along the other.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lazulite.analysis.access import coefficient
@@ -159,12 +159,12 @@ def _split(store: UOp, loops: Sequence[UOp], r: UOp, size: int, kind: str) -> tu
 
 
 def _gated(store: UOp, gate: UOp) -> UOp:
-    """The store, and the load in it, only where the gate allows."""
-    table: Mapping[UOp, UOp] = {
-        node: node.replace(src=(*node.src[:2], node.src[2] & gate if len(node.src) > 2 else gate))
-        for node in toposort(store.src[2])
-        if node.op is ops.LOAD
-    }
+    """The store, and the loads in it, only where the gate allows; also those that say where others load."""
+    table: dict[UOp, UOp] = {}
+    for node in toposort(store.src[2]):
+        if node.op is ops.LOAD:
+            memory, place, *own = substitute(node.src, table)
+            table[node] = node.replace(src=(memory, place, own[0] & gate if own else gate))
     value = substitute([store.src[2]], table)[0]
     return store.replace(src=(*store.src[:2], value, store.src[3] & gate if len(store.src) > 3 else gate))
 

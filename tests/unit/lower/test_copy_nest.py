@@ -7,8 +7,10 @@ import pytest
 
 from lazulite.base.errors import StageError
 from lazulite.ir import ops
+from lazulite.ir.parse import parse
 from lazulite.kernel.apply import apply
 from lazulite.kernel.steps import Split, Stage, Vectorize
+from lazulite.kernel.steps import parse as parse_steps
 from lazulite.lower.stage_memory import stage_memory
 from support.kernels import (
     TARGETS,
@@ -19,6 +21,7 @@ from support.kernels import (
     listed,
     load,
     loop,
+    lowered,
     matmul,
     param,
     random_memory,
@@ -71,3 +74,17 @@ def test_a_copy_of_nothing_but_zeros_reads_nothing():
     found = compiled(kernel, TARGETS["widest"], WINDOW, memory)
 
     np.testing.assert_allclose(found[0], interpreted(kernel, memory)[0], rtol=1e-5)
+
+
+@pytest.mark.parametrize("machine", TARGETS)
+def test_the_remainder_of_a_copy_gates_also_the_loads_that_say_where_others_load(machine):
+    kernel = parse(
+        "kernel\nparam p0 float32[18]\nparam p1 float32[1]\nparam p2 int32[18]\nloop r0 in 0..18\n"
+        "t0 = p2[r0].cast(index)\np0[r0] = p1[t0 if (0 <= t0) & (t0 < 1)]"
+    )
+    steps = parse_steps("partition 0 1\nsplit 0.0 2\nvectorize 0.0.1\nreorder 0.1 0.0.0\nstage 1 0.1 0.0.0 0.0.1")
+    memory = random_memory(kernel, Random(2))
+    expected = interpreted(kernel, memory)
+
+    assert_close(expected, interpreted(lowered(kernel, TARGETS[machine], steps), memory))
+    assert_close(expected, compiled(kernel, TARGETS[machine], steps, memory))
