@@ -246,6 +246,8 @@ def _launch(
 ) -> Launch:  # fmt: skip
     root = kernel.group.root
     device = devices[root]
+    hidden = [memory for memory, _ in kernel.writes if isinstance(memory, int) and memory < 0]
+    shown = graph.hidden[hidden[0]] if hidden else root  # what fills the memory of a launch belongs to the launch
 
     def buffer(memory: Memory) -> int:
         return numbers[memory] if isinstance(memory, UOp) or memory < 0 else memory
@@ -262,7 +264,7 @@ def _launch(
         key,
         (*writes, *reads) if crossing else tuple([-1 if a.memory is None else buffer(a.memory) for a in arguments]),
         () if crossing else tuple([a.scalar for a in arguments]),
-        graph.position(root),
+        graph.position(shown),
         device,
         reads,
         writes,

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lazulite.analysis.access import may_overlap
-from lazulite.analysis.kinds import LEAVES
+from lazulite.analysis.kinds import HERE, LEAVES
 from lazulite.analysis.regions import Region, apply_region
 from lazulite.ir import ops
 from lazulite.ir.uop import UOp, toposort
@@ -121,7 +121,7 @@ def _chain_in_memory(
         if before in destinations or before.op in LEAVES or read_too:
             row = UOp(ops.RESHAPE, before.dtype, (before,), (element_count(before.shape),))
             # A copy of a view, so that no other copy of the value is read here; what is one number is written again.
-            before = copied(row) if uniform(before) is None else row
+            before = UOp(ops.COPY, row.dtype, (row,), HERE) if uniform(before) is None else row
         chain.append(before)
     return chain[::-1]
 

@@ -108,3 +108,9 @@ def test_what_is_scattered_into_may_be_what_is_scattered() -> None:
     held[Tensor(places)] = held
     assert expected.tolist() == held.tolist()
     assert [[0.0], [0.0]] == Tensor.zeros(2, 1).sort()[0].tolist()
+
+
+def test_every_kernel_of_a_scatter_names_the_line_that_asks_for_it() -> None:
+    x = Tensor(np.arange(5, dtype=np.int32)).realize()
+    kernels = (x.scatter(0, Tensor([3]), Tensor([7])) * x).explain().kernels
+    assert {"test_scatter.py"} == {kernel.line.partition(":")[0].rpartition("/")[2] for kernel in kernels}
