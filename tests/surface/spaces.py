@@ -158,7 +158,7 @@ MEASURES = (
     Measure(
         "numpy", "NumPy",
         '`[n for n in dir(space) if not n.startswith("_")]` for `numpy`, `numpy.linalg` and `numpy.fft` where the'
-        " value is a routine or a ufunc; a name counts as a function of `lazulite.interop.numpy` or as an attribute"
+        " value is a routine or a ufunc; a name counts as a function of the NumPy namespace in `interop` or as an attribute"
         " of `Tensor`",
         numpy_names, ("numpy", "tensor"), 60,
     ),
