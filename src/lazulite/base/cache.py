@@ -14,12 +14,12 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import secrets
 import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from lazulite.base.replacing import replacing
 from lazulite.base.settings import SETTINGS
 
 _MAGIC = b"lazulite cache 1\n"
@@ -90,15 +90,8 @@ class DiskCache:
         return self.directory / kind / key
 
     def _write(self, path: Path, content: bytes) -> None:
-        unfinished = path.parent / f".{secrets.token_hex(16)}"
-        descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        try:
-            with open(descriptor, "wb") as file:
-                file.write(content)
-            os.replace(unfinished, path)
-        except BaseException:
-            unfinished.unlink(missing_ok=True)
-            raise
+        with replacing(path, mode=0o600) as file:
+            file.write(content)
 
     def _files(self) -> Iterator[tuple[Path, os.stat_result]]:
         """Every entry and unfinished file of this store; anything else in the directory is left alone."""

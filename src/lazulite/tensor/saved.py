@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from lazulite.base.errors import CaptureError
+from lazulite.base.replacing import replacing
 from lazulite.engine.capture import settle
 from lazulite.engine.captured import Captured
 from lazulite.engine.execute import ONE_AT_A_TIME
@@ -90,7 +91,8 @@ def save(path: str | PathLike[str], name: str, calls: Iterable[Savable]) -> None
             "save", f"nothing of {name} is captured yet",
             rule="A call is captured when it does what the one before it did.", hint="call it twice, then save it",
         )  # fmt: skip
-    Path(path).write_bytes(archive.to_bytes({"name": name, "calls": described}))
+    with replacing(path) as file:
+        file.write(archive.to_bytes({"name": name, "calls": described}))
 
 
 def _described(archive: Archive, call: Savable) -> dict[str, object]:

@@ -1,0 +1,1 @@
+"""Model files: what is in them as tensors, read without running anything that they contain."""

@@ -1,0 +1,44 @@
+"""Tensors with strides, made from the flat elements that they point into."""
+
+from __future__ import annotations
+
+from math import prod
+
+from lazulite.tensor.tensor import Tensor
+
+
+def strided(elements: Tensor, offset: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> Tensor:
+    """The tensor whose element at `i` is ``elements[offset + sum(i * strides)]``; ValueError where one is outside.
+
+    Axes in any order over a dense part are a view of it; anything else is gathered.
+
+    >>> strided(Tensor([0, 1, 2, 3, 4, 5]), 0, (3, 2), (1, 3)).tolist()
+    [[0, 3], [1, 4], [2, 5]]
+    """
+    if len(shape) != len(strides) or any(type(n) is not int or n < 0 for n in (offset, *shape, *strides)):
+        raise ValueError(f"no tensor has offset {offset!r:.20}, shape {shape!r:.60} and strides {strides!r:.60}")
+    count = prod(shape)
+    if not count:
+        return Tensor.empty(*shape, dtype=elements.dtype, device=elements.device)
+    last = offset + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
+    if last >= elements.shape[0]:
+        raise ValueError(f"element {last} is needed of a storage of {elements.shape[0]}")
+    order = sorted(range(len(shape)), key=lambda axis: (-strides[axis], -shape[axis]))
+    if _is_dense([shape[axis] for axis in order], [strides[axis] for axis in order]):
+        part = elements[offset : offset + count].reshape(tuple([shape[axis] for axis in order]))
+        return part.permute(tuple([order.index(axis) for axis in range(len(shape))]))
+    places = Tensor.full((), offset, dtype="int64" if last >= 1 << 31 else "int32", device=elements.device)
+    for axis, (size, stride) in enumerate(zip(shape, strides, strict=True)):
+        along = Tensor.arange(size, dtype=places.dtype, device=elements.device) * stride
+        places = places + along.reshape(size, *[1] * (len(shape) - axis - 1))
+    return elements[places]
+
+
+def _is_dense(sizes: list[int], strides: list[int]) -> bool:
+    """Whether axes, the widest stride first, cover consecutive elements; strides of single elements do not count."""
+    step = 1
+    for size, stride in zip(reversed(sizes), reversed(strides), strict=True):
+        if size > 1 and stride != step:
+            return False
+        step *= size
+    return True
