@@ -54,10 +54,13 @@ def choose_blocks(kernel: UOp, target: Target, choose: Choose) -> tuple[Step, ..
 
 
 def _blocked(parts: Statements) -> UOp | None:
-    """The shared range along which most bytes of the contractions' operands stand still; None where none do."""
+    """The shared range along which most bytes of the contractions' operands stand still; None where none do.
+
+    Intermediates are none of them: a block has rows of its own in each.
+    """
     still = dict.fromkeys(range(len(parts.shared)), 0)
     for node in (n for statement in parts.kernels for n in toposort(statement) if contraction(n) is not None):
-        for load in (n for n in toposort(node.src[0]) if n.op is ops.LOAD):
+        for load in (n for n in toposort(node.src[0]) if n.op is ops.LOAD and n.src[0] not in parts.memory):
             inside = _indices(load)
             for place, scalar in enumerate(parts.scalars):
                 if scalar not in inside:

@@ -23,6 +23,13 @@ def test_the_rows_that_share_keys_and_values_make_the_blocks():
     assert Parallel((0,)) in steps
 
 
+def test_heads_with_keys_of_their_own_are_left_to_the_threads():
+    steps = choose(attention(heads=16, rows=1, keys=128, size=16), WIDEST)
+
+    assert not any(isinstance(step, Block) for step in steps)
+    assert Parallel((0,)) in steps
+
+
 def test_a_block_divides_the_rows_where_it_can():
     steps = choose(attention(heads=8, rows=100, keys=128, size=16), WIDEST)
 
