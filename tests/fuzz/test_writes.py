@@ -19,6 +19,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lazulite import Context, GradientError, Tensor, UOp
+from lazulite.runtime.allocator import Allocator
+from lazulite.runtime.memory import Handle
+from lazulite.runtime.registry import Device
 
 EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "60"))
 SHAPE = (3, 4)
@@ -216,6 +219,19 @@ class Machine:
         ]  # fmt: skip
         for _ in range(steps):
             self.random.choice(actions)()
+
+
+@pytest.fixture(autouse=True)
+def _used_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """New memory holds anything but zeros, so that what is read before it is written shows."""
+    allocate = Allocator.allocate
+
+    def used(self: Allocator, size: int, *args: Any, **kwargs: Any) -> Handle:
+        handle = allocate(self, size, *args, **kwargs)
+        Device[self.device].copy_in(handle, memoryview(bytes([0xA5]) * size))
+        return handle
+
+    monkeypatch.setattr(Allocator, "allocate", used)
 
 
 def _fuzzed(check: Callable[[Random, int], None], examples: int) -> None:

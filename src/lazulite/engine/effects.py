@@ -1,5 +1,7 @@
 """Stores and calls of hand-written graphs, as the engine sees them: which were executed, which are to come.
 
+`results_of` is the call of a kernel as a value, for tensors.
+
 An effect is executed once: a graph that is realized later and contains it again finds its outcome in
 memory.  Nothing here changes a tensor; `note_executed` is called when all launches are done.
 """
@@ -7,14 +9,14 @@ memory.  Nothing here changes a tensor; `note_executed` is called when all launc
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from lazulite.base.errors import GradientError
+from lazulite.base.errors import EffectError, GradientError
 from lazulite.engine.handles import note_stored, stored
 from lazulite.engine.storage import storage_of
 from lazulite.ir import ops
-from lazulite.ir.calls import memory_below, same_memory
+from lazulite.ir.calls import device_of, memory_below, same_memory, touched_slots
 from lazulite.ir.uop import UOp, substitute, toposort
 
 if TYPE_CHECKING:
@@ -41,6 +43,39 @@ def note_executed(found: Elaboration) -> None:
     _executed.update(found.effects)
     for node, buffer in found.states.items():
         note_stored(node, storage_of(buffer).node())
+
+
+# --- kernels as values ----------------------------------------------------------------------------
+
+
+def results_of(body: UOp, sources: Sequence[UOp], gradient: Callable[..., Any] | None) -> dict[int, UOp]:
+    """What the call of a body leaves in the memories that it writes, by slot, as pure values of its sources.
+
+    An EffectError where the body reads in other places what it writes, as it then depends on the order of its loops.
+    """
+    from lazulite.schedule.calls import reads_what_it_writes
+    from lazulite.schedule.effects import elaborate
+
+    memories = [_stand_in(slot, source) for slot, source in enumerate(sources)]
+    call = body.call(*memories, grad_fxn=gradient)
+    written = touched_slots(body, len(sources)).writes
+    values = elaborate([memories[slot].after(call) for slot in written], lambda node: None, lambda effect: False).values
+    launches = [node for node in toposort(*values) if node.op is ops.LAUNCH]
+    for kernel in {launch.arg.kernel for launch in launches}:
+        if reads_what_it_writes(kernel):
+            raise EffectError(
+                "custom_kernel", "the kernel reads memory in other places than it writes it",
+                rule="What it reads there would depend on the order in which its loops run.",
+                hint="read a clone() of the tensor, passed as another argument",
+            )  # fmt: skip
+    pure = {node: UOp(node.op, node.dtype, node.src, node.arg._replace(pure=True)) for node in launches}
+    table = dict(zip(memories, sources, strict=True))
+    return dict(zip(written, substitute(substitute(values, pure), table), strict=True))
+
+
+def _stand_in(slot: int, source: UOp) -> UOp:
+    """Memory that no storage is, for a source of a call."""
+    return UOp(ops.BUFFER, source.dtype, (), (-1 - slot, 0, source.shape, device_of(source)))
 
 
 # --- gradients ---------------------------------------------------------------------------------

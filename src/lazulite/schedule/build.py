@@ -219,8 +219,11 @@ def _temporaries(
     """The intermediates with their offsets, and the buffer number of each of their memories."""
     spans: dict[Memory, list[int]] = {}
     for position, kernel in enumerate(kernels):
-        for memory in [*[m for m, _ in kernel.writes], *kernel.reads]:
+        written = [memory for memory, _ in kernel.writes]
+        for memory in [*written, *kernel.reads]:
             if isinstance(memory, UOp) or memory < 0:
+                if memory not in spans and memory not in written:
+                    raise StageError("schedule.plan", f"kernel {position} reads an intermediate that none wrote before")
                 spans.setdefault(memory, [position, position])[1] = position
     values = {memory: memory if isinstance(memory, UOp) else graph.hidden[memory] for memory in spans}
     numbers: dict[Memory, int] = {}

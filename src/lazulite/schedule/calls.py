@@ -8,6 +8,7 @@ kernel of such a LAUNCH over the memories of the schedule.
 from __future__ import annotations
 
 import math
+from functools import cache
 
 from lazulite.base.errors import DTypeError, EffectError, ShapeError
 from lazulite.ir import ops
@@ -18,6 +19,7 @@ from lazulite.ir.uop import UOp, substitute, toposort
 from lazulite.schedule.fuse import Fusion
 from lazulite.schedule.groups import Group, element_count
 from lazulite.schedule.kernels import Argument, Kernel, Memory, memory_of
+from lazulite.schedule.versions import in_place_conflict
 from lazulite.simplify.normal import normalise
 
 # --- taking calls apart ------------------------------------------------------------------------
@@ -129,6 +131,13 @@ def _check_kernel_argument(param: UOp, argument: UOp) -> None:
         raise ShapeError("call", f"a kernel takes memory of sizes that do not vary, got {argument.shape}")
     if element_count(argument.shape) < element_count(param.shape):
         raise ShapeError("call", f"slot {param.arg[0]} of the kernel has the shape {param.shape}, got {argument.shape}")
+
+
+@cache
+def reads_what_it_writes(kernel: str) -> bool:
+    """Whether a hand-written kernel reads, of some memory, other elements than the one that it is about to write."""
+    (sink,) = normalise(parsed(kernel))
+    return in_place_conflict(sink, sorted({store.src[0].arg[0] for store in sink.src}))
 
 
 def launch_kernel(fusion: Fusion, group: Group) -> Kernel:

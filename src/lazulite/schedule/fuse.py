@@ -56,6 +56,8 @@ class _State:
     """Values that must be stored, with the reason."""
     whole: dict[UOp, dict[Group, None]] = field(default_factory=dict)
     """The groups that read these values as a whole, so that none of them can compute it on the way."""
+    filling: dict[UOp, list[UOp]] = field(default_factory=dict)
+    """What is written, before a hand-written kernel runs, to the memory in which it does: it waits for that, too."""
 
     def force(self, node: UOp, readers: Iterable[Group], reason: str) -> None:
         self.forced[node] = reason
@@ -68,10 +70,23 @@ def fuse(destinations: Mapping[UOp, Sequence[Destination]], *, allowed: bool = T
     `allowed=False` gives each op a kernel of its own.
     """
     order = toposort(*destinations)
-    state = _State(gather_facts(order), destinations, allowed)
+    state = _State(gather_facts(order), destinations, allowed, filling=_filling(destinations))
     for node in reversed(order):
         _visit(state, node, state.wanted.pop(node, {}))
     return Fusion(state.groups, destinations, state.writer, state.facts, state.decisions)
+
+
+def _filling(destinations: Mapping[UOp, Sequence[Destination]]) -> dict[UOp, list[UOp]]:
+    """For each launch what is written to its memory before it."""
+    written: dict[int, list[tuple[int, UOp]]] = {}
+    for value, places in destinations.items():
+        for place in places:
+            written.setdefault(place.number, []).append((place.sequence, value))
+    return {
+        launch: [value for place in places for sequence, value in written[place.number] if sequence < place.sequence]
+        for launch, places in destinations.items()
+        if launch.op is ops.LAUNCH
+    }
 
 
 def _visit(state: _State, node: UOp, wanted: dict[Group, dict[Place, None]]) -> None:
@@ -96,6 +111,13 @@ def _visit(state: _State, node: UOp, wanted: dict[Group, dict[Place, None]]) -> 
 def is_reinterpretation(node: UOp) -> bool:
     """A BITCAST between widths: no work, but a second way to read the memory of its source."""
     return node.op is ops.BITCAST and not is_elementwise(node)
+
+
+def source_of(read: UOp) -> UOp:
+    """The value in whose memory a node lies that a group reads."""
+    while is_reinterpretation(read):
+        read = read.src[0]
+    return read
 
 
 def _store(state: _State, node: UOp, wanted: dict[Group, dict[Place, None]]) -> None:
@@ -333,4 +355,5 @@ def _depends(state: _State, group: Group, other: Group) -> bool:
         if writer is not None and writer is not group:
             pending.extend(writer.stored)
         pending.extend(node.src)
+        pending.extend(state.filling.get(node, ()))
     return False

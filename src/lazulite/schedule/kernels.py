@@ -18,7 +18,7 @@ from lazulite.ir.bounds import Linear, linear
 from lazulite.ir.dtype import DType, dtypes
 from lazulite.ir.size import size_form
 from lazulite.ir.uop import UOp, substitute, toposort
-from lazulite.schedule.fuse import Fusion, is_reinterpretation
+from lazulite.schedule.fuse import Fusion, source_of
 from lazulite.schedule.groups import Decision, Destination, Group, Place, element_count, reduce_ranges, sources_at
 from lazulite.simplify.boolean import conjuncts
 from lazulite.simplify.comparison import below_zero
@@ -58,8 +58,7 @@ class Kernel:
 
 def memory_of(fusion: Fusion, node: UOp) -> Memory:
     """Where a stored value or leaf lies: its first whole destination, else memory of its own."""
-    while is_reinterpretation(node):
-        node = node.src[0]
+    node = source_of(node)
     if node.op is ops.PARAM:
         return int(node.arg[0])
     for destination in fusion.destinations.get(node, ()):
@@ -87,11 +86,13 @@ def build_kernel(fusion: Fusion, group: Group, shape_of: Callable[[int], tuple[i
 
 def _destinations(fusion: Fusion, node: UOp) -> list[Destination | None]:
     """Where a value is written; None stands for memory of its own, which other groups read."""
-    given = list(fusion.destinations.get(node, ()))
-    writer = fusion.writer[node]
-    if all(d.region for d in given) and any(node in g.reads for g in fusion.groups if g is not writer):
+    given = fusion.destinations.get(node, ())
+    if not given:
+        return [None]
+    others = [group for group in fusion.groups if group is not fusion.writer[node]]
+    if all(d.region for d in given) and any(source_of(each) is node for group in others for each in group.reads):
         return [*given, None]
-    return [*given] or [None]
+    return list(given)
 
 
 @dataclass(slots=True)

@@ -18,7 +18,7 @@ from lazulite.ir import ops
 from lazulite.ir.dtype import DType
 from lazulite.ir.ops import Op
 from lazulite.ir.uop import UOp, toposort
-from lazulite.schedule.fuse import Fusion, is_reinterpretation
+from lazulite.schedule.fuse import Fusion, source_of
 from lazulite.schedule.groups import Destination, element_count
 from lazulite.schedule.kernels import Kernel
 from lazulite.schedule.versions import is_bound
@@ -93,7 +93,7 @@ def _edges(fusion: Fusion, kernels: Sequence[Kernel]) -> list[_Edge]:
     """By memory: who reads it, and how many of its writes come before the contents that are read."""
     for position, kernel in enumerate(kernels):
         for node in kernel.group.reads:
-            source = _source(node)
+            source = source_of(node)
             writer = fusion.writer.get(source)
             if writer is not None and writer is not kernel.group:
                 edges[_Edge((number[writer], None), (position, None))] = None
@@ -164,13 +164,6 @@ def _elements(kernel: Kernel, memory: int, op: Op) -> list[_Elements]:
 def _home(fusion: Fusion, node: UOp) -> Sequence[Destination]:
     """The destination in which a stored value is read (`kernels.memory_of`), if it is read in one."""
     return [d for d in fusion.destinations.get(node, ()) if not d.region][:1]
-
-
-def _source(node: UOp) -> UOp:
-    """What a read node lies in."""
-    while is_reinterpretation(node):
-        node = node.src[0]
-    return node
 
 
 # --- orders and cycles -----------------------------------------------------------------------------

@@ -1,9 +1,9 @@
 """`custom_kernel`: a kernel written by hand, run on tensors.
 
 The function gets a node of memory for each tensor and gives the kernel as a node.  What it reads and writes
-follows from its loads and stores.  In the order of the program the call is one write of the tensors that it writes:
-they then stand for what it leaves, and what was read of them before stays.  A tensor that has no memory of its
-own, or whose old contents somebody still reads, is copied to new memory first; a view is written through to its base.
+follows from its loads and stores.  In the order of the program the call is one write of the tensors that it writes,
+like `assign`: its results are values like all others, so the scheduler may run it in the memory of the tensor, or in
+other memory and copy what it left, as whoever reads the old contents needs it.  A view is written through to its base.
 """
 
 from __future__ import annotations
@@ -11,12 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
-from lazulite.base.errors import ArgumentError, DeviceError, ShapeError
-from lazulite.engine.handles import Handle, readers_of
-from lazulite.engine.storage import Storage
-from lazulite.engine.views import ancestors
+from lazulite.base.errors import ArgumentError, DeviceError, EffectError, ShapeError
+from lazulite.engine.effects import results_of
 from lazulite.ir import ops
-from lazulite.ir.calls import KernelInfo, memory_below, touched_slots
+from lazulite.ir.calls import KernelInfo, touched_slots
 from lazulite.ir.size import varies
 from lazulite.ir.uop import UOp
 from lazulite.tensor.base import Base
@@ -26,7 +24,6 @@ class CustomMethods(Base):
     """Kernels written by hand."""
 
     __slots__ = ()
-    _handle: Handle
 
     def _write(self, value: UOp) -> None:
         raise NotImplementedError
@@ -55,14 +52,13 @@ class CustomMethods(Base):
                     about={"first": self, "other": each}, hint=f"move one of them: other.to({self.device!r})",
                 )  # fmt: skip
         body = _kernel(fxn, tensors)
-        written = set(touched_slots(body, len(tensors)).writes)
-        arguments = [_memory(t) if slot in written else t.uop for slot, t in enumerate(tensors)]
-        call = body.call(*arguments, grad_fxn=grad_fxn)
+        _refuse_two_writes(body, tensors)
+        left = results_of(body, [tensor.uop for tensor in tensors], grad_fxn)
         results: list[Self] = []
-        for slot, (tensor, argument) in enumerate(zip(tensors, arguments, strict=True)):
-            if slot in written:
-                tensor._write(argument.after(call))
-            results.append(tensor if slot in written else self._derived(argument.after(call)))
+        for slot, tensor in enumerate(tensors):
+            if slot in left:
+                tensor._write(left[slot])
+            results.append(tensor if slot in left else self._derived(tensor.uop))
         return results
 
 
@@ -83,16 +79,12 @@ def _kernel(fxn: Callable[..., UOp], tensors: Sequence[Base]) -> UOp:
     return sink
 
 
-def _memory(tensor: Any) -> UOp:
-    """Memory that holds what the tensor does, for a kernel to write.
-
-    It is the tensor's own where nobody can look at what was there before, else new memory with a copy.
-    """
-    handle: Handle = tensor._handle
-    value, storage = handle.value, handle.storage
-    if storage is not None and value.op in (ops.BUFFER, ops.AFTER) and not ancestors(handle):
-        contents = storage.node()
-        if memory_below(value) is contents and not readers_of({contents}, [handle]):
-            return value
-    memory = Storage(tensor.dtype, tensor.shape, tensor.device, fill=0).node()
-    return memory.after(memory.store(value))
+def _refuse_two_writes(body: UOp, tensors: Sequence[Base]) -> None:
+    """One tensor in two slots that are written would be left with two values."""
+    written = touched_slots(body, len(tensors)).writes
+    for slot in written:
+        if any(tensors[slot] is tensors[other] for other in written if other < slot):
+            raise EffectError(
+                "custom_kernel", "the kernel writes one tensor in two of its slots", about={"tensor": tensors[slot]},
+                hint="pass the tensor once, and write its memory there",
+            )  # fmt: skip

@@ -251,3 +251,16 @@ def test_a_gradient_that_cannot_be_had_any_more_names_both_lines() -> None:
 
     assert "the old value" in str(caught.value) and "replaced by" in str(caught.value)
     assert 2 <= str(caught.value).count("test_behaviour_writes.py:")
+
+
+def test_a_value_that_another_tensor_takes_in_part_is_read_by_its_bytes() -> None:
+    """A4: it is stored in memory of its own for that."""
+    numbers = np.arange(12, dtype=np.int32).reshape(3, 4)
+    x, taken = Tensor(numbers), Tensor.zeros(3, 4, dtype="int32")
+    x[1:] = x[:-1]
+    taken.flip(1).assign(x)
+    x.bitcast("uint8")[..., ::4] = 1
+    Tensor.realize(taken, x)
+
+    assert [row[::-1] for row in numbers[[0, 0, 1]].tolist()] == taken.tolist()
+    assert [[1] * 4] * 3 == x.tolist()

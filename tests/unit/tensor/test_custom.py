@@ -128,16 +128,66 @@ def test_a_write_after_a_kernel_keeps_its_gradient(device: str) -> None:
     assert [4.0, 16.0, 36.0] == y.tolist()
 
 
-def test_a_kernel_that_reads_elsewhere_what_it_writes_is_refused_and_nothing_changes(device: str) -> None:
+def test_a_kernel_that_reads_elsewhere_what_it_writes_is_refused_where_it_is_called(device: str) -> None:
     def reverse(memory: UOp) -> UOp:
         i = UOp.range(3, 0)
         return memory[i].store(memory[2 + i * -1])
 
     x = Tensor([1, 2, 3], device=device).realize()
-    result = x.custom_kernel(fxn=reverse)[0]
-    for _ in range(2):
-        with pytest.raises(EffectError, match="cycle"):
-            result.realize()
+    with pytest.raises(EffectError, match="in other places than it writes it"):
+        x.custom_kernel(fxn=reverse)
+    assert [1, 2, 3] == x.tolist()
+
+
+def test_one_tensor_in_two_written_slots_is_refused(device: str) -> None:
+    def both(a: UOp, b: UOp) -> UOp:
+        i = UOp.range(3, 0)
+        return UOp.sink(a[i].store(b[i] + 1), b[i].store(b[i] + 2))
+
+    x = Tensor([1, 2, 3], device=device)
+    with pytest.raises(EffectError, match="two of its slots"):
+        x.custom_kernel(x, fxn=both)
+
+
+def test_a_tensor_read_elsewhere_in_another_slot_is_read_as_it_was(device: str) -> None:
+    """A1, A6: the kernel runs in other memory, and what it leaves is copied."""
+
+    def reverse(out: UOp, x: UOp) -> UOp:
+        i = UOp.range(3, 0)
+        return out[i].store(x[2 + i * -1])
+
+    x = Tensor([1, 2, 3], device=device).realize()
+    x.custom_kernel(x, fxn=reverse)
+
+    assert [3, 2, 1] == x.tolist()
+
+
+def test_old_contents_are_written_to_a_tensor_that_a_kernel_reads(device: str) -> None:
+    """A1, A6: each of two writes waits for the other, so one of them goes through a copy."""
+    x, y = Tensor([[1, 2, 3]], device=device), Tensor([[4, 5, 6]], device=device)
+    old_x, old_y = x[0].flip(0), y[0].flip(0)
+    for each in (x, y):
+        each.custom_kernel(fxn=lambda memory: memory[0, UOp.range(3, 0)].store(memory[0, UOp.range(3, 0)] + 1))
+    x[0] += old_y
+    y[0] += old_x
+
+    assert ([[8, 8, 8]], [[8, 8, 8]]) == (x.tolist(), y.tolist())
+
+
+def test_results_realized_one_by_one_and_a_write_between(device: str) -> None:
+    """A6: a call with two results leaves both, whenever each is looked at."""
+
+    def both(a: UOp, b: UOp, x: UOp) -> UOp:
+        i = UOp.range(3, 0)
+        return UOp.sink(a[i].store(x[i] * 2), b[i].store(x[i] + 1))
+
+    a, b, x = [Tensor(values, device=device) for values in ([0, 0, 0], [0, 0, 0], [1, 2, 3])]
+    a.custom_kernel(b, x, fxn=both)
+    first = a.clone().realize()
+    x.assign([7, 7, 7])
+    b += x
+
+    assert ([2, 4, 6], [9, 10, 11], [2, 4, 6]) == (first.tolist(), b.tolist(), a.tolist())
 
 
 def test_the_name_and_the_line_of_a_kernel_are_told(device: str, capfd: Any) -> None:
