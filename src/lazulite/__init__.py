@@ -33,10 +33,22 @@ if TYPE_CHECKING:
     from lazulite.runtime.counters import GlobalCounters as GlobalCounters
     from lazulite.runtime.profile import profile as profile
     from lazulite.runtime.registry import Device as Device
+    from lazulite.tensor.function import checkpoint as checkpoint
+    from lazulite.tensor.function import function as function
+    from lazulite.tensor.function import no_grad as no_grad
     from lazulite.tensor.jit import TinyJit as TinyJit
     from lazulite.tensor.jit import jit as jit
     from lazulite.tensor.saved import load_captured as load_captured
     from lazulite.tensor.tensor import Tensor as Tensor
+    from lazulite.tensor.transforms import grad as grad
+    from lazulite.tensor.transforms import hessian as hessian
+    from lazulite.tensor.transforms import jacfwd as jacfwd
+    from lazulite.tensor.transforms import jacobian as jacobian
+    from lazulite.tensor.transforms import jacrev as jacrev
+    from lazulite.tensor.transforms import jvp as jvp
+    from lazulite.tensor.transforms import value_and_grad as value_and_grad
+    from lazulite.tensor.transforms import vjp as vjp
+    from lazulite.tensor.vmap import vmap as vmap
 
 __version__ = "0.1.0"
 
@@ -46,22 +58,32 @@ _ERRORS = (
     "ShapeError", "StageError",
 )  # fmt: skip
 
-_HOMES = {
-    "Context": "lazulite.base.settings",
-    "Device": "lazulite.runtime.registry",
-    "GlobalCounters": "lazulite.runtime.counters",
-    "KernelInfo": "lazulite.ir.calls",
-    "Tensor": "lazulite.tensor.tensor",
-    "TinyJit": "lazulite.tensor.jit",
-    "UOp": "lazulite.ir.uop",
-    "Variable": "lazulite.ir.size",
-    "dtypes": "lazulite.ir.dtype",
-    "memory_report": "lazulite.engine.memory",
-    "jit": "lazulite.tensor.jit",
-    "load_captured": "lazulite.tensor.saved",
-    "nn": "lazulite.nn",
-    "profile": "lazulite.runtime.profile",
-} | dict.fromkeys(_ERRORS, "lazulite.base.errors")
+_TRANSFORMS = ("grad", "hessian", "jacfwd", "jacobian", "jacrev", "jvp", "value_and_grad", "vjp")
+
+_HOMES = (
+    {
+        "Context": "lazulite.base.settings",
+        "Device": "lazulite.runtime.registry",
+        "GlobalCounters": "lazulite.runtime.counters",
+        "KernelInfo": "lazulite.ir.calls",
+        "Tensor": "lazulite.tensor.tensor",
+        "TinyJit": "lazulite.tensor.jit",
+        "UOp": "lazulite.ir.uop",
+        "Variable": "lazulite.ir.size",
+        "checkpoint": "lazulite.tensor.function",
+        "dtypes": "lazulite.ir.dtype",
+        "function": "lazulite.tensor.function",
+        "memory_report": "lazulite.engine.memory",
+        "jit": "lazulite.tensor.jit",
+        "load_captured": "lazulite.tensor.saved",
+        "nn": "lazulite.nn",
+        "no_grad": "lazulite.tensor.function",
+        "profile": "lazulite.runtime.profile",
+        "vmap": "lazulite.tensor.vmap",
+    }
+    | dict.fromkeys(_TRANSFORMS, "lazulite.tensor.transforms")
+    | dict.fromkeys(_ERRORS, "lazulite.base.errors")
+)
 """Every public name and the module that defines it, or that it is."""
 
 __all__ = [*_HOMES]  # noqa: PLE0604

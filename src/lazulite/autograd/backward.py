@@ -7,7 +7,7 @@ program always gives the same gradient, bit for bit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from lazulite.autograd.rules import GRADIENTS, spread, total
 from lazulite.base.errors import GradientError
@@ -30,7 +30,7 @@ def gradient(
     `upstream` weighs the elements of the root (ones by default).  `expand` may give the expression that
     a BUFFER was computed from; the walk goes on through it.
     """
-    sources = _sources(root, expand)
+    sources = sources_below([root], expand)
     active = _paths(sources, targets)
     if root not in active:
         return [None] * len(targets)
@@ -42,21 +42,25 @@ def gradient(
     return [sums.get(target) for target in targets]
 
 
-def _sources(root: UOp, expand: History) -> dict[UOp, tuple[UOp, ...]]:
-    """Every node below the root with the nodes it was computed from; sources stand before users."""
+def sources_below(roots: Iterable[UOp], expand: History = no_history) -> dict[UOp, tuple[UOp, ...]]:
+    """Every node below the roots with the nodes it was computed from; sources stand before users."""
     known: dict[UOp, tuple[UOp, ...]] = {}
-    entered = {root}
-    stack = [_opened(root, expand)]
-    while stack:
-        node, sources, pending = stack[-1]
-        for source in pending:
-            if source not in entered:
-                entered.add(source)
-                stack.append(_opened(source, expand))
-                break
-        else:
-            known[node] = sources
-            stack.pop()
+    entered: set[UOp] = set()
+    for root in roots:
+        if root in entered:
+            continue
+        entered.add(root)
+        stack = [_opened(root, expand)]
+        while stack:
+            node, sources, pending = stack[-1]
+            for source in pending:
+                if source not in entered:
+                    entered.add(source)
+                    stack.append(_opened(source, expand))
+                    break
+            else:
+                known[node] = sources
+                stack.pop()
     return known
 
 
@@ -80,13 +84,14 @@ def _pass_on(node: UOp, below: tuple[UOp, ...], sums: dict[UOp, UOp], active: se
     """Add what the node's gradient gives to those of its sources that lie on a path."""
     if not any(source in active for source in below):
         return
-    for source, part in zip(below, _contributions(node, below, sums[node]), strict=True):
+    for source, part in zip(below, contributions(node, below, sums[node]), strict=True):
         if part is not None and source in active:
-            share = _fitted(part, source)
+            share = fitted(part, source)
             sums[source] = sums[source] + share if source in sums else share
 
 
-def _contributions(node: UOp, below: tuple[UOp, ...], upstream: UOp) -> tuple[UOp | None, ...]:
+def contributions(node: UOp, below: tuple[UOp, ...], upstream: UOp) -> tuple[UOp | None, ...]:
+    """What a node's gradient gives to each of its sources."""
     if node.op is ops.BUFFER:
         return (upstream,)
     rule = GRADIENTS.get(node.op)
@@ -100,7 +105,7 @@ def _contributions(node: UOp, below: tuple[UOp, ...], upstream: UOp) -> tuple[UO
     return parts if isinstance(parts, tuple) else (parts,)
 
 
-def _fitted(part: UOp, source: UOp) -> UOp:
+def fitted(part: UOp, source: UOp) -> UOp:
     """A gradient in the shape of its value: an operand of rank 0 stood beside every element."""
     if part.shape == source.shape:
         return part

@@ -303,6 +303,20 @@ def _meant(param: UOp, upstream: UOp, result: UOp) -> UOp:
     return move(ops.RESHAPE, meant, param.shape)
 
 
+@gradient(ops.FUNCTION)
+def function_gradient(upstream: UOp, result: UOp, value: UOp, *operands: UOp) -> Gradients:
+    """Nothing for the value; for the operands what the function's own gradient says."""
+    derivative = result.arg
+    parts: list[UOp | None] = [None] * len(result.src)
+    if derivative.gradient:
+        body = parsed(derivative.gradient)
+        meant = (*operands, upstream, value)
+        table = {param: meant[param.arg[0]] for param in toposort(body) if param.op is ops.PARAM}
+        for slot, part in zip(derivative.wrt, substitute(body.src, table), strict=True):
+            parts[1 + slot] = part
+    return tuple(parts)
+
+
 # --- reductions --------------------------------------------------------------------------------
 
 

@@ -256,8 +256,7 @@ def _descending(values: Sequence[UOp], tracked: set[UOp]) -> set[UOp]:
     """The nodes of a graph through which a gradient may still be asked."""
     found: set[UOp] = set()
     for node in toposort(*values, enter=lambda node: node.op is not ops.DETACH):
-        if node.op is ops.DETACH:
-            continue
-        if node in tracked or history(node) is not None or not found.isdisjoint(node.src):
+        below = node.op is not ops.DETACH and (history(node) is not None or not found.isdisjoint(node.src))
+        if node in tracked or below:
             found.add(node)
     return found

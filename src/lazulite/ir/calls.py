@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from lazulite.base.errors import EffectError, GradientError
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
+from lazulite.ir.tokens import quoted
 from lazulite.ir.uop import UOp, substitute, toposort
 
 BODIES = frozenset({ops.SINK, ops.LINEAR, ops.COPY, ops.PROGRAM})
@@ -65,8 +66,7 @@ class Run(NamedTuple):
 
     def to_text(self) -> str:
         """The run as a quoted string without line ends or comment signs."""
-        text = json.dumps(self, separators=(",", ":"))
-        return "'" + text.replace("'", "\\u0027").replace("#", "\\u0023") + "'"
+        return quoted(self)
 
     @staticmethod
     def from_text(text: str) -> Run:

@@ -253,6 +253,7 @@ _RULES: dict[Op, Callable[[UOp, _State], Values]] = {
     **dict.fromkeys(ops.MOVEMENT, _movement),
     ops.REDUCE: _reduce,
     ops.DETACH: lambda node, state: state.operand(node, 0),
+    ops.FUNCTION: lambda node, state: state.operand(node, 0),
     ops.COPY: lambda node, state: state.operand(node, 0),
     ops.GATHER: _gather,
     ops.WRITE: _write,

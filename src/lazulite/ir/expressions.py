@@ -15,6 +15,7 @@ from lazulite.ir import ops
 from lazulite.ir.bounds import linear
 from lazulite.ir.calls import Run
 from lazulite.ir.dtype import DType, Scalar, dtypes
+from lazulite.ir.functions import Derivative
 from lazulite.ir.ops import Op
 from lazulite.ir.size import of_form
 from lazulite.ir.spelling import LEVELS, PREFIX, REDUCTIONS
@@ -236,6 +237,8 @@ class ExpressionParser(TokenReader):
             return self._after()
         if name == "launch":
             return self._launch()
+        if name == "function":
+            return self._function()
         if name == "mma":
             return self._mma()
         start = self.at
@@ -276,6 +279,17 @@ class ExpressionParser(TokenReader):
         if not 0 <= run.result < len(sources):
             raise FormatError("parse", f"a launch gives one of its sources, not source {run.result}")
         return UOp(ops.LAUNCH, sources[run.result].dtype, tuple(sources), run)
+
+    def _function(self) -> UOp:
+        try:
+            derivative = Derivative.from_text(self.take())
+        except (ValueError, TypeError) as error:
+            raise FormatError("parse", f"a function begins with the text of its derivative: {error}") from None
+        sources = self.references() if self.accept(",") else []
+        self.expect(")")
+        if not sources:
+            raise FormatError("parse", "a function has a value")
+        return UOp(ops.FUNCTION, sources[0].dtype, tuple(sources), derivative)
 
     def _mma(self) -> UOp:
         operands = [self.node(self.expression())]

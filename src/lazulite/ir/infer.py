@@ -98,6 +98,7 @@ _SHAPE_RULES: dict[Op, Callable[[UOp], Shape]] = {
     ops.GATHER: _gathered_shape,
     ops.COPY: lambda node: node.src[0].shape,
     ops.DETACH: lambda node: node.src[0].shape,
+    ops.FUNCTION: lambda node: node.src[0].shape,
     ops.WRITE: lambda node: node.src[0].shape,
     ops.AFTER: lambda node: node.src[0].shape,
     ops.STORE: lambda node: (),

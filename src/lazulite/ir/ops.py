@@ -316,6 +316,8 @@ MMA = op("mma", None, "structure", "What a matrix unit does: (a, x, y, ranges..)
 GATHER = op("gather", None, "structure", "Elements of the first source picked by the others, int32 positions of one "
             "shape for its first axes: result[i.., j..] = x[p(i).., j..], and 0 where a position lies outside.")
 DETACH = op("detach", 1, "structure", "The source, through which no gradient passes.")
+FUNCTION = op("function", None, "structure", "The first source as a function of the others, with the gradient that "
+              "`arg`, a `Derivative`, tells.")
 COPY = op("copy", 1, "structure", "The source on the device `arg`.")
 WRITE = op("write", 2, "structure", "The first source with the region `arg` replaced by the second; `arg` is the chain "
            "of movements ((name, arg), ..) that leads from the first source to a view of the second's shape.")

@@ -67,8 +67,8 @@ def express(node: UOp, sources: Sequence[Expression]) -> Expression:
     if op is ops.MMA:
         operands, ranges = (", ".join(s.text for s in part) for part in (_with_type(node, sources)[:3], sources[3:]))
         return Expression(f"mma({operands} for {ranges})", ATOM)
-    if op is ops.LAUNCH:
-        return Expression(f"launch({', '.join([node.arg.to_text(), *[s.text for s in sources]])})", ATOM)
+    if op in (ops.LAUNCH, ops.FUNCTION):
+        return Expression(f"{op.name}({', '.join([node.arg.to_text(), *[s.text for s in sources]])})", ATOM)
     if op in _METHODS or op in ops.MOVEMENT:
         return Expression(f"{_first(node, sources).inside(ATOM)}.{_method(node, sources)}", ATOM)
     return Expression(f"{op.name}({', '.join(s.text for s in _with_type(node, sources))})", ATOM)

@@ -5,6 +5,7 @@ Errors are `FormatError`s that say what was expected; the caller adds the line.
 
 from __future__ import annotations
 
+import json
 import re
 
 from lazulite.base.errors import FormatError
@@ -15,6 +16,12 @@ _TOKEN = re.compile(
     r"\s*(?:(?P<number>0x[0-9a-fA-F]+|\d+\.(?!\.)\d*(?:e[+-]?\d+)?|\d+e[+-]?\d+|\d+)|(?P<name>[A-Za-z_]\w*)"
     r"|(?P<string>'[^']*'|\"[^\"]*\")|(?P<symbol>//|<<|>>|<=|>=|==|!=|\.\.|[-+*/%&|^~<>=()\[\],.:]))"
 )
+
+
+def quoted(data: object) -> str:
+    """Plain data as one token: JSON in a string without line ends or comment signs."""
+    text = json.dumps(data, separators=(",", ":"))
+    return "'" + text.replace("'", "\\u0027").replace("#", "\\u0023") + "'"
 
 
 def tokenize(text: str) -> list[str]:

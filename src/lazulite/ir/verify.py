@@ -26,7 +26,7 @@ _ANYWHERE = ops.ELEMENTWISE | {ops.CONST, ops.SCALAR, ops.PARAM, ops.AFTER, ops.
 _IN_KERNEL = _ANYWHERE | {ops.RANGE, ops.LOAD, ops.SCRATCH}
 _IN_LOOP = _IN_KERNEL | {ops.FOR, ops.CARRY, ops.FINAL, ops.MMA}
 _WHOLE = frozenset({
-    ops.IOTA, ops.BUFFER, ops.COPY, ops.DETACH, ops.GATHER, ops.WRITE, ops.CALL, ops.LAUNCH,
+    ops.IOTA, ops.BUFFER, ops.COPY, ops.DETACH, ops.FUNCTION, ops.GATHER, ops.WRITE, ops.CALL, ops.LAUNCH,
 })  # fmt: skip
 ALLOWED: dict[str, frozenset[Op]] = {
     "TENSOR": _ANYWHERE | ops.MOVEMENT | _WHOLE,

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lazulite.base.errors import CaptureError
 from lazulite.ir import ops
 from lazulite.ir.dtype import DType, Scalar, dtypes
 from lazulite.ir.ops import Op
@@ -180,6 +181,11 @@ def fingerprint(outputs: Sequence[UOp], targets: Sequence[UOp | None], fill_of: 
             slot = walk.leaf(node, buffer)
             alike = _fill_entry(buffer, walk) if slot is None else ("memory", slot, buffer.dtype.number)
             entry = (*alike, walk.own(shape), device)
+        elif op is ops.PARAM:
+            raise CaptureError(
+                "realize", "a tensor of a function that vmap batches has no elements of its own",
+                hint="return the tensor, and realize what vmap gives",
+            )  # fmt: skip
         elif op is ops.SCALAR:
             entry = (op.number, node.dtype.number, walk.variable(node).arg)
         else:

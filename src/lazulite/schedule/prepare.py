@@ -1,6 +1,6 @@
 """Simplify a `TENSOR` graph before fusion.
 
-Takes canonical outputs and gives equal ones without DETACH, without reductions over nothing, and
+Takes canonical outputs and gives equal ones without DETACH and FUNCTION, without reductions over nothing, and
 with every WRITE that is read as a value written as a choice between old and new; a view of it that shows only
 the new, or only the old, is a view of that.  A value that is
 the same everywhere (a constant behind any movement but PAD) is computed once, at rank 0.  No value
@@ -73,7 +73,7 @@ def spread(node: UOp, shape: tuple[int, ...]) -> UOp:
 
 def _rebuild(node: UOp, src: tuple[UOp, ...]) -> UOp:
     op = node.op
-    if op is ops.DETACH:
+    if op is ops.DETACH or op is ops.FUNCTION:
         return src[0]
     if op is ops.WRITE:
         return _written(node, *src)

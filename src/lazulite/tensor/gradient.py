@@ -113,12 +113,14 @@ def _reached(root: UOp) -> tuple[set[UOp], dict[UOp, UOp]]:
     pending = [root]
     while pending:
         node = pending.pop()
-        if node in nodes or node.op is ops.DETACH:
+        if node in nodes:
             continue
         nodes.add(node)
         buffer = stored(node)
         if buffer is not None:
             aliases[buffer] = node
+        if node.op is ops.DETACH:
+            continue
         past = history(node)
         pending.extend(node.src if past is None else (past,))
     return nodes, aliases

@@ -141,7 +141,7 @@ class jit(Generic[P, R]):
         return self if instance is None else MethodType(self, instance)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        if THREAD.function:  # a part of the function that is traced
+        if THREAD.function or THREAD.depth:  # a part of a function that is traced
             return self.function(*args, **kwargs)
         with ONE_AT_A_TIME.lock:
             return self._call(args, kwargs)  # type: ignore[no-any-return]

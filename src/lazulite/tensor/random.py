@@ -18,6 +18,7 @@ from typing import Any, Self
 from lazulite.base.errors import ArgumentError, DTypeError
 from lazulite.base.settings import SETTINGS
 from lazulite.engine.stream import STREAM
+from lazulite.engine.tracing import THREAD
 from lazulite.ir import ops
 from lazulite.ir.dtype import DType, dtypes
 from lazulite.ir.uop import UOp
@@ -214,7 +215,10 @@ def _words(shape: Shape) -> UOp:
     count = math.prod(shape)
     key, position = STREAM.take(count)
     counter = UOp(ops.IOTA, _WORD, (), count) + UOp.const(_WORD, position)
-    words = UOp.apply(ops.THREEFRY, counter, UOp.const(_WORD, key))
+    own = UOp.const(_WORD, key)
+    for example in THREAD.examples:  # each example of a vmap draws by a key of its own
+        own = UOp.apply(ops.THREEFRY, example, own)
+    words = UOp.apply(ops.THREEFRY, counter, own)
     return UOp(ops.RESHAPE, _WORD, (words,), shape)
 
 

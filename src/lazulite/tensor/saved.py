@@ -22,7 +22,7 @@ from lazulite.engine.saved import Archive, Opened
 from lazulite.engine.storage import Storage
 from lazulite.engine.tracing import THREAD
 from lazulite.tensor.aftermath import Aftermath
-from lazulite.tensor.structure import Group, NoOutlineError, Outline, Place, Plain, outline
+from lazulite.tensor.structure import Group, NoOutlineError, Outline, Place, Plain, tensors_in
 from lazulite.tensor.tensor import Tensor
 
 _CONTAINERS: Mapping[str, type] = {"list": list, "tuple": tuple, "dict": dict}
@@ -56,13 +56,7 @@ class Savable:
 
 def arguments_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Outline, list[Tensor]]:
     """What is around the tensors of a call, and the tensors, as often as they occur."""
-    tensors: list[Tensor] = []
-
-    def number(tensor: Tensor) -> int:
-        tensors.append(tensor)
-        return len(tensors) - 1
-
-    return outline((args, kwargs), number), tensors
+    return tensors_in((args, kwargs))
 
 
 def signature_of(form: Outline, handles: Sequence[Handle], storages: Sequence[Storage]) -> Signature:

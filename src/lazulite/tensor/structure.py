@@ -72,8 +72,19 @@ def outline(value: Any, number: Callable[[Tensor], int]) -> Outline:
     raise NoOutlineError(kind.__name__)
 
 
-def filled(form: Outline, tensors: Sequence[Tensor]) -> Any:
-    """A value with this outline around these tensors."""
+def tensors_in(value: Any) -> tuple[Outline, list[Tensor]]:
+    """The outline of a value, and its tensors in order; one that occurs twice is there twice."""
+    found: list[Tensor] = []
+
+    def number(tensor: Tensor) -> int:
+        found.append(tensor)
+        return len(found) - 1
+
+    return outline(value, number), found
+
+
+def filled(form: Outline, tensors: Sequence[Any]) -> Any:
+    """A value with this outline around these tensors, or what stands in their places."""
     if isinstance(form, Place):
         return tensors[form.number]
     if isinstance(form, Plain):

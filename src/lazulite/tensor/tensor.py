@@ -16,6 +16,7 @@ from lazulite.base.settings import SETTINGS, Context
 from lazulite.engine.execute import realize
 from lazulite.engine.handles import Handle
 from lazulite.engine.storage import Storage, fill_of
+from lazulite.engine.tracing import THREAD
 from lazulite.engine.views import view, write
 from lazulite.ir import ops
 from lazulite.ir.calls import device_of
@@ -24,7 +25,7 @@ from lazulite.ir.ops import Op
 from lazulite.ir.size import Size
 from lazulite.ir.uop import UOp, toposort
 from lazulite.runtime.registry import Device
-from lazulite.tensor.base import DTypeLike, Shape, as_dtype, constant, expanded, weak_dtype
+from lazulite.tensor.base import DTypeLike, Shape, as_dtype, constant, detached, expanded, weak_dtype
 from lazulite.tensor.convert import ConvertMethods
 from lazulite.tensor.custom import CustomMethods
 from lazulite.tensor.draws import DrawMethods
@@ -158,7 +159,7 @@ class Tensor(
         return origin if isinstance(origin, Origin) else None
 
     def _derived(self, uop: UOp) -> Self:
-        return self._made(Handle(uop), self._device)
+        return self._made(Handle(detached(uop) if THREAD.constant else uop), self._device)
 
     @classmethod
     def _from_uop(cls, uop: UOp, device: str | None) -> Self:
@@ -173,7 +174,7 @@ class Tensor(
 
     def _moved(self, op: Op, arg: Any) -> Self:
         handle = self._handle
-        node = UOp(op, self.dtype, (handle.value,), arg)
+        node = UOp(op, self.dtype, (detached(handle.value) if THREAD.constant else handle.value,), arg)
         if op not in _VIEWS:
             return self._made(Handle(node, shared=op is ops.EXPAND), self._device)
         return self._made(view(handle, node, (op.name, arg)), self._device)
@@ -219,7 +220,7 @@ class Tensor(
             )  # fmt: skip
         if self._handle.value.op is ops.AFTER and self._handle.value not in toposort(value):
             realize([self._handle])  # what a kernel leaves may still be read: it runs before its memory is replaced
-        write(self._handle, value, user_frame())
+        write(self._handle, detached(value) if THREAD.constant else value, user_frame())
         self._name_line()
 
     def replace(self, x: Self) -> Self:
