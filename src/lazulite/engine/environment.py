@@ -23,6 +23,7 @@ from functools import partial
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
+from lazulite.engine.marks import Itself, is_number, mark
 from lazulite.ir.size import Size
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -32,6 +33,8 @@ _FOREIGN = ("site-packages", "dist-packages")
 _LIBRARY = sysconfig.get_paths()["stdlib"] + os.sep
 _CHANGING = (bytearray, memoryview, set)
 """Types whose values change without being another object."""
+_UNCHANGING = frozenset({bool, int, str, bytes, type(None), type(...), range})
+"""Types whose values never change, and are compared by value where they are keys, or no numbers."""
 MISSING = object()
 """In the place of a value where there is none."""
 
@@ -89,7 +92,7 @@ class Survey:
         self.tensor = tensor
         self.tensors: list[Any] = []
         self.paths: list[str] = []
-        self.numbers: list[int | float] = []
+        self.numbers: list[Any] = []
         self.sizes: list[Size] = []
         """Bound variables, and what was computed with them."""
         self.facts: list[tuple[str, Hashable]] = []
@@ -156,14 +159,14 @@ class Survey:
             self.tensors.append(value)
             self.paths.append(path)
             self._note(path, kind)
-        elif kind is int or kind is float:
-            self.numbers.append(value)
-            self._note(path, kind)
         elif kind is Size:
             self.sizes.append(value)
             self._note(path, kind)
-        elif _is_plain(value):
-            self._note(path, (kind, value))
+        elif kind is int or kind is float or is_number(value):
+            self.numbers.append(value)
+            self._note(path, kind)
+        elif kind in _UNCHANGING or isinstance(value, Enum):
+            self._note(path, mark(value))
         elif id(value) in self._entered:
             self._note(path, ("again", self._entered[id(value)]))
         else:
@@ -190,11 +193,11 @@ class Survey:
                 self._closures.append((part, value))
             self._push([(path, part.held[0])])
         elif isinstance(value, ModuleType | type | BuiltinFunctionType) or _is_inner(kind):
-            self._note(path, value if isinstance(value, Hashable) else id(value))
+            self._note(path, Itself(value))
             self._push([(path, inner) for inner in [getattr(value, "__wrapped__", None)] if inner is not None])
         elif isinstance(value, _CHANGING) or (not isinstance(value, Hashable) and not hasattr(value, "__dict__")):
             self.opaque = self.opaque or path
-            self._note(path, (kind, id(value)))
+            self._note(path, Itself(value))
         else:
             self._object(path, value)
 
@@ -206,7 +209,8 @@ class Survey:
             self._push((f"{path}[{name!r}]", each) for name, each in zip(names, value, strict=True))
             return
         if isinstance(value, dict):
-            self._note(path, (kind, tuple(value)))
+            self._note(path, (kind, tuple([mark(key) if type(key) in _UNCHANGING else type(key) for key in value])))
+            self._push((f"a key of {path}", key) for key in value if type(key) not in _UNCHANGING)
             part = self._watch(path, value.keys, value.values, value.__setitem__, brackets=True)
         else:
             self._note(path, (kind, len(value)))
@@ -230,7 +234,7 @@ class Survey:
             self._note(path, (kind, slots))
             self._push_held(self._watch_some(path, slots, partial(_attributes, value), partial(setattr, value)))
         if not slots and not isinstance(state, dict):
-            self._note(path, value)
+            self._note(path, (kind, value) if _is_foreign(kind) and _has_hash(value) else Itself(value))
             return
         for cls in kind.__mro__:
             if not _is_inner(cls) and not _is_foreign(cls):
@@ -317,9 +321,13 @@ def _fill(cell: CellType, place: str, value: Any) -> None:
 # --- what is walked ----------------------------------------------------------------------------
 
 
-def _is_plain(value: Any) -> bool:
-    """Whether a value never changes and is compared by value."""
-    return value is None or value is ... or isinstance(value, bool | str | bytes | complex | range | Enum)
+def _has_hash(value: object) -> bool:
+    """Whether a value says that it can be hashed, and can be."""
+    try:
+        hash(value)
+    except Exception:
+        return False
+    return True
 
 
 def _is_closed(file: str) -> bool:

@@ -6,12 +6,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from lazulite.engine.environment import Survey
 from lazulite.engine.handles import Handle
+from lazulite.engine.marks import mark
 from lazulite.engine.results import Same, Unrepeatable
 from lazulite.tensor.structure import NoOutlineError, Outline, Place, filled, outline
 from lazulite.tensor.tensor import Tensor
@@ -23,8 +24,13 @@ class _Put:
 
     survey: int
     part: int
-    place: Any
+    place: Any = field(compare=False)
     tensor: int
+    mark: Hashable = field(init=False)
+    """What is compared of the place."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mark", mark(self.place))
 
 
 @dataclass(frozen=True, slots=True)

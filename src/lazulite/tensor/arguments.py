@@ -11,11 +11,14 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import Any
 
+from lazulite.engine.marks import Itself, is_number, number_mark
 from lazulite.ir.dtype import DType
 from lazulite.ir.size import Size
 from lazulite.tensor.tensor import Tensor
 
-_PLAIN = frozenset({bool, str, bytes, type(None), complex, range, DType})
+_PLAIN = frozenset({bool, str, bytes, type(None), range})
+_NAMES = frozenset({str})
+"""The types of keys that can be compared at once; a dictionary with others is surveyed."""
 
 
 def flatten(
@@ -29,14 +32,14 @@ def flatten(
             tensors.append(value)
             key.append(None)
         elif kind is int or kind is float:
-            numbers.append(value or str(value))  # -0.0 is another number than 0.0
+            numbers.append(value if value and value == value else repr(value))  # as `number_mark`
             key.append(kind)
         elif kind in _PLAIN:
             key.append((kind, value))
         elif kind is list or kind is tuple:
             key.append((kind, len(value)))
             flatten(value, tensors, key, numbers, sizes, objects)
-        elif kind is dict:
+        elif kind is dict and {*map(type, value)} <= _NAMES:
             key.append((kind, tuple(value)))
             flatten(value.values(), tensors, key, numbers, sizes, objects)
         else:
@@ -53,14 +56,14 @@ def _flatten_other(
     elif kind is Size:
         sizes.append(value)
         key.append(kind)
-    elif isinstance(value, Enum):
-        key.append((kind, value))
+    elif is_number(value):
+        numbers.append(number_mark(value))
+        key.append(kind)
+    elif isinstance(value, Enum | DType):
+        key.append(Itself(value))
     elif isinstance(value, tuple | list):
         key.append((kind, len(value)))
         flatten(value, tensors, key, numbers, sizes, objects)
-    elif isinstance(value, dict):
-        key.append((kind, tuple(value)))
-        flatten(value.values(), tensors, key, numbers, sizes, objects)
     elif dataclasses.is_dataclass(kind):
         key.append(kind)
         fields = [getattr(value, each.name) for each in dataclasses.fields(kind)]

@@ -26,6 +26,7 @@ from lazulite.engine.capture import record, settle
 from lazulite.engine.environment import Survey, survey
 from lazulite.engine.execute import ONE_AT_A_TIME
 from lazulite.engine.handles import Handle, is_written
+from lazulite.engine.marks import number_mark
 from lazulite.engine.results import Unrepeatable
 from lazulite.engine.storage import Storage
 from lazulite.engine.tracing import THREAD, traced
@@ -193,7 +194,7 @@ class jit(Generic[P, R]):
             return known
         roots = [(self._name, self.function), *[(type(each).__name__, each) for each in objects]]
         found = survey(Tensor, roots)
-        numbers = tuple([number or str(number) for number in found.numbers])
+        numbers = tuple([number_mark(number) for number in found.numbers])
         if len(self._numbers) >= _MOST_NUMBERS:
             self._numbers.clear()
         known = _Surroundings(

@@ -191,5 +191,5 @@ def _form(packed: Any) -> Outline:
         return Place(packed)
     if "value" in packed:
         value = packed["value"]
-        return Plain(type(value), repr(value) if type(value) is float else value, value)
+        return Plain(type(value), value)
     return Group(_CONTAINERS[packed["kind"]], tuple(packed["names"]), tuple([_form(item) for item in packed["items"]]))

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
+from lazulite.engine.marks import mark
 from lazulite.ir.dtype import DType
 from lazulite.tensor.tensor import Tensor
 
@@ -38,9 +39,12 @@ class Plain:
     """A value without tensors."""
 
     kind: type
-    key: Any
-    """What is compared: for floats their text, as -0.0 is not 0.0 and nan is itself."""
     value: Any = field(compare=False)
+    mark: Hashable = field(init=False)
+    """What is compared."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mark", mark(self.value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +52,13 @@ class Group:
     """A container; `names` are keys or fields."""
 
     kind: Any
-    names: tuple[Any, ...]
+    names: tuple[Any, ...] = field(compare=False)
     items: tuple[Outline, ...]
+    marks: Hashable = field(init=False)
+    """What is compared of the names."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "marks", mark(self.names))
 
 
 Outline = Place | Plain | Group
@@ -61,7 +70,7 @@ def outline(value: Any, number: Callable[[Tensor], int]) -> Outline:
     if isinstance(value, Tensor):
         return Place(number(value))
     if value is None or isinstance(value, _PLAIN):
-        return Plain(kind, repr(value) if kind is float else value, value)
+        return Plain(kind, value)
     if kind in (dict, OrderedDict):
         return Group(kind, tuple(value), tuple([outline(each, number) for each in value.values()]))
     if kind in (list, tuple) or hasattr(kind, "_make"):
