@@ -13,7 +13,8 @@ from lazulite.ir import ops
 from lazulite.ir.ops import Op
 from lazulite.ir.uop import UOp
 
-LEAVES = frozenset({ops.PARAM, ops.BUFFER, ops.CONST, ops.SCALAR, ops.IOTA})
+LEAVES = frozenset({ops.PARAM, ops.BUFFER, ops.CONST, ops.SCALAR, ops.IOTA, ops.AFTER})
+"""What a kernel reads without computing it.  An AFTER is memory as the stores of a plan leave it."""
 OPAQUE = frozenset({ops.COPY, ops.LAUNCH})
 HERE = "here"
 """The `arg` of a COPY that stays on its device: the value is computed straight into memory of its own.  Without an
@@ -73,7 +74,7 @@ def gather_facts(order: Sequence[UOp]) -> dict[UOp, Facts]:
     below: dict[UOp, int] = {}  # what a reader adds to its cost for reading the node
     readers = _reader_counts(order)
     for node in order:
-        depth = max([facts[source].depth for source in node.src], default=0)
+        depth = 0 if node.op in LEAVES else max([facts[source].depth for source in node.src], default=0)
         cost, epilogue = 0, False
         if node.op is ops.REDUCE:
             depth, epilogue = depth + 1, True

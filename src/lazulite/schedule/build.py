@@ -66,6 +66,8 @@ class _Graph:
     """Where each node stands in the graph as the engine walked it."""
     origins: dict[UOp, UOp]
     """For each prepared node the node of the graph that it stands for."""
+    valued: set[int] = field(default_factory=set)
+    """The memories whose contents after a store of a region are computed by those who read them, not loaded."""
     hidden: dict[int, UOp] = field(default_factory=dict)
     """What lies in the memories, with negative numbers, in which pure launches run that nobody asked for."""
 
@@ -108,9 +110,10 @@ def build(
         kernels = [_kernel(fusion, group, graph) for group in fusion.groups]
         ordering = order(fusion, kernels, aside, _conflicts(graph, kernels))
         _refuse_cycle(graph, ordering.stuck)
-        if not ordering.aside:
+        if not (ordering.aside or ordering.reread):
             break
-        if ordering.aside <= aside:
+        graph.valued |= ordering.reread
+        if not ordering.reread and ordering.aside <= aside:
             raise StageError("schedule.order", "moving writes aside does not help")
         aside |= ordering.aside
     kernels = fuse_blocks(ordering.kernels, options.cache) if options.fuse else ordering.kernels
@@ -149,7 +152,12 @@ def _destinations(graph: _Graph, aside: set[Write]) -> dict[UOp, list[Destinatio
     for number, (output, target) in enumerate(zip(graph.outputs, graph.targets, strict=True)):
         if output is not target:
             stores += stores_of(output, target, graph.destination(number))
-    prepared, graph.origins = prepare([store.value for store in stores])
+    in_memory = {
+        store.contents: (graph.inputs[store.destination.number], store.destination.sequence)
+        for store in stores
+        if store.contents is not None and store.destination.number not in graph.valued
+    }
+    prepared, graph.origins = prepare([store.value for store in stores], in_memory)
     destinations: dict[UOp, list[Destination]] = {}
     for store, value in zip(stores, prepared, strict=True):
         place = store.destination

@@ -93,10 +93,13 @@ def _visit(state: _State, node: UOp, wanted: dict[Group, dict[Place, None]]) -> 
     rooted = node in state.destinations
     if not rooted and not wanted and node not in state.forced:
         return  # what a kernel replaces in its own memory, and nobody else reads
+    if node.op is ops.AFTER:  # what is stored there before is never computed on the way
+        readers = dict.fromkeys([*wanted, *state.whole.get(node, {})])
+        state.whole.setdefault(node.src[1], {}).update(readers)
     if not rooted and (node.op in LEAVES or is_reinterpretation(node)):
         for group in wanted:
             group.reads[node] = None
-        if node.src:
+        if is_reinterpretation(node):
             state.force(node.src[0], [*wanted, *state.whole.get(node, {})], "its bytes are read in another width")
         return
     reason = "an output of the graph" if rooted else _reason_to_store(state, node, wanted)

@@ -59,6 +59,8 @@ class Kernel:
 def memory_of(fusion: Fusion, node: UOp) -> Memory:
     """Where a stored value or leaf lies: its first whole destination, else memory of its own."""
     node = source_of(node)
+    if node.op is ops.AFTER:
+        node = node.src[0]
     if node.op is ops.PARAM:
         return int(node.arg[0])
     for destination in fusion.destinations.get(node, ()):

@@ -39,6 +39,8 @@ class Ordering:
     kernels: list[Kernel]
     aside: set[Write] = field(default_factory=set)
     """Writes to move aside."""
+    reread: set[int] = field(default_factory=set)
+    """Memories that some kernel waits for in vain, and whose contents it can compute instead of loading them."""
     stuck: list[Kernel] = field(default_factory=list)
     """Kernels that wait for one another whatever is moved."""
 
@@ -53,11 +55,13 @@ def order(fusion: Fusion, kernels: Sequence[Kernel], aside: set[Write], conflict
     while cycles := _cycles(_successors(edges, loose)):
         for cycle in cycles:
             positions = {end[0] for end in cycle}
+            if reread := {edge.loaded for edge in edges if edge.loaded is not None and edge.later[0] in positions}:
+                return Ordering([], reread=reread)
             writes = {write for position in positions for write in kernels[position].writes}
             homes = {edge.home for edge in edges if {edge.earlier[0], edge.later[0]} <= positions}
             movable = [(size, w) for w, size in sizes.items() if w in writes | homes and w not in aside | loose]
             if not movable:
-                return Ordering([], loose, [kernels[p] for p in sorted(positions)])
+                return Ordering([], loose, stuck=[kernels[p] for p in sorted(positions)])
             loose.add(min(movable)[1])
     return Ordering([], loose)
 
@@ -83,14 +87,16 @@ class _Edge:
     later: End
     home: Write | None = None
     """A write without which this would not be: what it stores is read there before `later` replaces it."""
+    loaded: int | None = None
+    """The memory of which `later` loads what `earlier` stores in a part of it."""
 
 
 def _edges(fusion: Fusion, kernels: Sequence[Kernel]) -> list[_Edge]:
     """The edges between all kernels."""
     number = {kernel.group: position for position, kernel in enumerate(kernels)}
     edges: dict[_Edge, None] = {}
-    old_readers: dict[int, dict[tuple[int, int], None]] = {}
-    """By memory: who reads it, and how many of its writes come before the contents that are read."""
+    readers: dict[int, dict[_Reader, None]] = {}
+    """By memory, who reads it."""
     for position, kernel in enumerate(kernels):
         for node in kernel.group.reads:
             source = source_of(node)
@@ -98,11 +104,14 @@ def _edges(fusion: Fusion, kernels: Sequence[Kernel]) -> list[_Edge]:
             if writer is not None and writer is not kernel.group:
                 edges[_Edge((number[writer], None), (position, None))] = None
                 for home in _home(fusion, source):
-                    old_readers.setdefault(home.number, {})[position, home.sequence + 1] = None
+                    readers.setdefault(home.number, {})[_Reader(position, home.sequence + 1, in_parts=False)] = None
             elif source.op is ops.PARAM:
-                old_readers.setdefault(int(source.arg[0]), {})[position, 0] = None
+                readers.setdefault(int(source.arg[0]), {})[_Reader(position, 0, in_parts=False)] = None
+            elif source.op is ops.AFTER:
+                memory = int(source.src[0].arg[0])
+                readers.setdefault(memory, {})[_Reader(position, source.arg + 1, in_parts=True)] = None
     for memory, writers in _writers(fusion, kernels).items():
-        edges |= dict.fromkeys(_edges_of_memory(memory, writers, list(old_readers.get(memory, {})), kernels))
+        edges |= dict.fromkeys(_edges_of_memory(memory, writers, list(readers.get(memory, {})), kernels))
     return list(edges)
 
 
@@ -122,10 +131,21 @@ class _Writer:
         return any(a is not b or one.meets(two) for a, one in self.footprints for b, two in accesses)
 
 
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """A read of some memory: its kernel, and how many of the memory's writes come before what is read."""
+
+    position: int
+    since: int
+    in_parts: bool
+    """Whether what is read was written in parts, so that each of these writes counts; else the last of them was
+    the whole, and moves with it."""
+
+
 def _edges_of_memory(
-    memory: int, writers: Sequence[_Writer], readers: Sequence[tuple[int, int]], kernels: Sequence[Kernel]
+    memory: int, writers: Sequence[_Writer], readers: Sequence[_Reader], kernels: Sequence[Kernel]
 ) -> Iterator[_Edge]:
-    """The order in which memory is written, and who reads what was there first (with how many writes before)."""
+    """The order in which memory is written, and between the writes and those who read there."""
 
     def end(writer: _Writer) -> End:
         return writer.position, (memory, writer.sequence)
@@ -136,11 +156,16 @@ def _edges_of_memory(
     for earlier, later in combinations(writers, 2):
         if earlier.meets(later.footprints):
             yield _Edge(end(earlier), end(later))
-    for reader, since in readers:
-        loads, home = _elements(kernels[reader], memory, ops.LOAD), (memory, since - 1) if since else None
+    for reader in readers:
+        loads, work = _elements(kernels[reader.position], memory, ops.LOAD), (reader.position, None)
+        home = None if reader.in_parts or not reader.since else (memory, reader.since - 1)
         for writer in writers:
-            if writer.sequence >= since and writer.position != reader and writer.meets(loads):
-                yield _Edge((reader, None), end(writer), home)
+            if writer.position == reader.position or not writer.meets(loads):
+                continue
+            if writer.sequence >= reader.since:
+                yield _Edge(work, end(writer), home)
+            elif reader.in_parts:
+                yield _Edge(end(writer), work, loaded=memory)
 
 
 def _writers(fusion: Fusion, kernels: Sequence[Kernel]) -> dict[int, list[_Writer]]:

@@ -1,8 +1,8 @@
 """Simplify a `TENSOR` graph before fusion.
 
 Takes canonical outputs and gives equal ones without DETACH and FUNCTION, without reductions over nothing, and
-with every WRITE that is read as a value written as a choice between old and new; a view of it that shows only
-the new, or only the old, is a view of that.  A value that is
+without WRITE: what a plan leaves in memory is read from there, as an AFTER of it; any other WRITE is a choice
+between old and new.  A view that shows only the new, or only the old, is a view of that.  A value that is
 the same everywhere (a constant behind any movement but PAD) is computed once, at rank 0.  No value
 changes: elementwise nodes are rebuilt through the laws of `simplify`.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 
 from lazulite.analysis.kinds import FEW_ROWS, HERE, LEAVES, LONG, crosses
 from lazulite.analysis.regions import Region, apply_region, invert, may_share
@@ -26,10 +27,13 @@ MAX_WRITES = 1024
 """How many writes a view is looked at through."""
 
 
-def prepare(outputs: Sequence[UOp]) -> tuple[list[UOp], dict[UOp, UOp]]:
+def prepare(
+    outputs: Sequence[UOp], in_memory: Mapping[UOp, tuple[UOp, int]] = MappingProxyType({})
+) -> tuple[list[UOp], dict[UOp, UOp]]:
     """The simplified outputs, and for each new node the (first) node of the graph that it stands for.
 
-    An output that is the same everywhere is an EXPAND of a rank-0 value.
+    `in_memory` tells of WRITEs in which memory they lie, and after which store.  An output that is the same
+    everywhere is an EXPAND of a rank-0 value.
     """
     done: dict[UOp, UOp] = {}
     origins: dict[UOp, UOp] = {}
@@ -39,6 +43,9 @@ def prepare(outputs: Sequence[UOp]) -> tuple[list[UOp], dict[UOp, UOp]]:
         src = tuple([done[source] for source in node.src])
         if crosses(node) and node.arg == devices[node.src[0]]:
             done[node] = UOp(node.op, node.dtype, src, HERE)
+        elif node in in_memory:
+            target, sequence = in_memory[node]
+            done[node] = UOp(ops.AFTER, node.dtype, (target, src[1]), sequence)
         else:
             seen = _seen(node, done)
             done[node] = _rebuild(node, src) if seen is None else seen
@@ -95,7 +102,7 @@ def _in_memory(source: UOp) -> UOp:
     """What a hand-written kernel finds in memory: a constant has to be put there, a shape makes no difference."""
     while source.op is ops.RESHAPE and lie_alike(source.shape, source.src[0].shape):
         source = source.src[0]
-    return UOp(ops.COPY, source.dtype, (source,), "") if source.op in LEAVES - {ops.PARAM} else source
+    return UOp(ops.COPY, source.dtype, (source,), "") if source.op in LEAVES - {ops.PARAM, ops.AFTER} else source
 
 
 def _elementwise(node: UOp, src: tuple[UOp, ...]) -> UOp:

@@ -3,7 +3,8 @@
 In the graph a write is a value.  Here an output with a target becomes one or more stores into the
 target's memory, in program order: a chain of WRITEs that starts from the target's own contents
 stores only the written regions, anything else stores the whole.  `in_place_conflict` says whether a
-kernel may write memory that it reads.
+kernel may write memory that it reads.  What lies in memory after a store of a region is a value too, a WRITE;
+who reads it may load it from there (`Store.contents`).
 """
 
 from __future__ import annotations
@@ -26,18 +27,20 @@ class Store:
 
     value: UOp
     destination: Destination
+    contents: UOp | None = None
+    """The WRITE that is then in the memory, where the store fills a region of it."""
 
 
 def stores_of(value: UOp, target: UOp | None, number: int) -> list[Store]:
     """The stores that give memory `number` (the target's, if there is one) the value."""
-    writes: list[tuple[Region, UOp]] = []
+    writes: list[_Step] = []
     previous = value
     while previous is not target:
         if previous.op is ops.WRITE and previous.arg and target is not None:
-            writes.append((previous.arg, previous.src[1]))
+            writes.append((previous.arg, previous.src[1], previous))
             previous = previous.src[0]
         elif previous.op is ops.LAUNCH:
-            writes.append(((), previous))
+            writes.append(((), previous, previous))
             previous = previous.src[previous.arg.result]
         else:
             break
@@ -47,20 +50,25 @@ def stores_of(value: UOp, target: UOp | None, number: int) -> list[Store]:
     stores = [
         Store(value, Destination(number, (), position))
         if target is None or not region
-        else Store(_spread_to_region(target, region, value), Destination(number, region, position))
-        for position, (region, value) in enumerate(writes)
+        else Store(_spread_to_region(target, region, value), Destination(number, region, position), contents)
+        for position, (region, value, contents) in enumerate(writes)
     ]
     return [store for store in stores if 0 not in store.value.shape]
 
 
-def _from_whole(value: UOp, writes: list[tuple[Region, UOp]]) -> list[tuple[Region, UOp]]:
+_Step = tuple[Region, UOp, UOp]
+"""A write: where, what, and what the memory holds then."""
+
+
+def _from_whole(value: UOp, writes: list[_Step]) -> list[_Step]:
     """The writes (last first) where the old contents are not kept: one store of the whole value, or, for a
     kernel that writes into its argument, the kernel with what follows, after a store of that argument."""
     for position in reversed(range(len(writes))):
         launch = writes[position][1]
         if not writes[position][0]:
-            return [*writes[: position + 1], ((), launch.src[launch.arg.result])]
-    return [((), value)]
+            before = launch.src[launch.arg.result]
+            return [*writes[: position + 1], ((), before, before)]
+    return [((), value, value)]
 
 
 def is_bound(value: UOp) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lazulite.ir import ops
-from lazulite.ir.uop import UOp
+from lazulite.ir.uop import UOp, toposort
 from support.schedules import Scheduled, buffer, expanded, moved, reduced, reshaped, scheduled
 
 X, Y = buffer(1, 4, 8), buffer(2, 4, 8)
@@ -90,3 +90,21 @@ def test_a_reader_that_is_no_write_still_comes_first() -> None:
 
     assert (2, []) == (len(result.kernels), copied(result))
     assert (0,) == result.schedule.plan.launches[-1].writes
+
+
+def test_what_is_written_in_part_and_then_read_is_loaded_once_it_is_stored() -> None:
+    """A cache with a new row: no reader chooses between old and new elements, so nothing of it is copied."""
+    held = write(X, rows(Y, 1), 0)
+    result = scheduled([held, reduced(held * Y, 0, 1)], [X, None])
+
+    assert (2, []) == (len(result.kernels), copied(result))
+    assert not any(node.op is ops.WHERE for kernel in result.kernels for node in toposort(kernel))
+    assert 0 in result.schedule.plan.launches[1].reads
+
+
+def test_old_and_new_contents_in_one_kernel_are_told_apart() -> None:
+    """The reader cannot come before the write and after it: it chooses between old and new elements itself."""
+    held = write(X, rows(Y, 1), 0)
+    result = scheduled([held, held + X * 2.5], [X, None])
+
+    assert any(node.op is ops.WHERE for kernel in result.kernels for node in toposort(kernel))
