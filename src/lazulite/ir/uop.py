@@ -167,6 +167,26 @@ class UOp:
             derive(self, "_ranges", ranges_of)
         return self._ranges  # type: ignore[return-value]
 
+    @property
+    def base(self) -> UOp:
+        """What a view is of: the value below the movements."""
+        node = self
+        while node.op in ops.MOVEMENT:
+            node = node.src[0]
+        return node
+
+    @property
+    def device(self) -> str:
+        """The device of a `TENSOR` value; empty for constants."""
+        from lazulite.ir.calls import device_of
+
+        return device_of(self)
+
+    @property
+    def is_realized(self) -> bool:
+        """Whether a `TENSOR` value is a view of memory, or a constant."""
+        return self.base.op in (ops.BUFFER, ops.CONST)
+
     # --- effects of hand-written graphs -----------------------------------------------------------
 
     def store(self, value: UOp | Scalar) -> UOp:

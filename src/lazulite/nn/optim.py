@@ -36,7 +36,7 @@ class Optimizer:
     def zero_grad(self) -> None:
         """Forget all gradients.
 
-        >>> w = Tensor([1.0]); opt = SGD([w]); w.sum().backward(); opt.zero_grad(); print(w.grad)
+        >>> w = Tensor([1.0]); opt = SGD([w]); _ = w.sum().backward(); opt.zero_grad(); print(w.grad)
         None
         """
         for param in self.params:
@@ -45,7 +45,7 @@ class Optimizer:
     def step(self) -> None:
         """Change the parameters by their gradients.
 
-        >>> w = Tensor([1.0]); opt = SGD([w], lr=0.5); w.sum().backward(); opt.step(); w.tolist()
+        >>> w = Tensor([1.0]); opt = SGD([w], lr=0.5); _ = w.sum().backward(); opt.step(); w.tolist()
         [0.5]
         """
         written = self.schedule_step()
@@ -87,7 +87,7 @@ def _gradient(param: Tensor) -> Tensor:
 class SGD(Optimizer):
     """Stochastic gradient descent, with momentum (Nesterov's if asked) and weight decay, as torch does it.
 
-    >>> w = Tensor([1.0]); opt = SGD([w], lr=0.1, momentum=0.9); w.square().sum().backward(); opt.step()
+    >>> w = Tensor([1.0]); opt = SGD([w], lr=0.1, momentum=0.9); _ = w.square().sum().backward(); opt.step()
     >>> round(w.item(), 4)
     0.8
     """
@@ -114,7 +114,7 @@ class SGD(Optimizer):
 class AdamW(Optimizer):
     """Adam with weight decay apart from the gradient (Loshchilov and Hutter).
 
-    >>> w = Tensor([1.0]); opt = AdamW([w], lr=0.1, weight_decay=0.0); w.square().sum().backward(); opt.step()
+    >>> w = Tensor([1.0]); opt = AdamW([w], lr=0.1, weight_decay=0.0); _ = w.square().sum().backward(); opt.step()
     >>> round(w.item(), 4)
     0.9
     """
@@ -152,7 +152,7 @@ class AdamW(Optimizer):
 class Adam(AdamW):
     """Adam (Kingma and Ba).
 
-    >>> w = Tensor([1.0]); opt = Adam([w], lr=0.1); w.square().sum().backward(); opt.step(); round(w.item(), 4)
+    >>> w = Tensor([1.0]); opt = Adam([w], lr=0.1); _ = w.square().sum().backward(); opt.step(); round(w.item(), 4)
     0.9
     """
 

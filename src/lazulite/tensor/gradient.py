@@ -25,7 +25,7 @@ class GradientMethods(Base):
         """What `backward` left: a tensor, or None.
 
         >>> x = Tensor([3.0])
-        >>> (x * x).sum().backward()
+        >>> _ = (x * x).sum().backward()
         >>> x.grad.tolist()
         [6.0]
         """
@@ -55,14 +55,14 @@ class GradientMethods(Base):
         parts = zip(targets, found, zeros, strict=True)
         return [t._derived(zero if part is None else part) for t, part, zero in parts]
 
-    def backward(self, gradient: Self | None = None) -> None:
+    def backward(self, gradient: Self | None = None) -> Self:
         """Add to `grad` of every live float tensor with storage that this one depends on.
 
         Tensors with `requires_grad=False` and what lies behind `detach` are left out.  The history kept
-        for realized values on the way is dropped.
+        for realized values on the way is dropped.  Returns this tensor, as tinygrad does (PyTorch returns nothing).
 
         >>> w = Tensor([1.0, 2.0], requires_grad=True)
-        >>> (w * 3).sum().backward()
+        >>> _ = (w * 3).sum().backward()
         >>> w.grad.tolist()
         [3.0, 3.0]
         """
@@ -74,6 +74,7 @@ class GradientMethods(Base):
                 total = part if handle.grad is None else handle.grad.uop + part
                 handle.grad = self._derived(total)
         forget_history(node for node in nodes if node.op is ops.BUFFER)
+        return self
 
 
 def _is_target(handle: Handle) -> bool:

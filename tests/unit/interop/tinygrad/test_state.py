@@ -1,0 +1,21 @@
+"""The state of a model by tinygrad's names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lazulite import Tensor
+from lazulite.interop.tinygrad import state
+
+
+def test_tensors_go_through_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "tensors.safetensors"
+    model, other = ({"w": Tensor([1.0, 2.0]), "n": [Tensor([3])]}, {"w": Tensor([0.0, 0.0]), "n": [Tensor([0])]})
+    state.safe_save(state.get_state_dict(model), path, {"made": "by hand"})
+    loaded = state.safe_load(path)
+    assert {"made": "by hand"} == state.safe_load_metadata(path)
+
+    written = state.load_state_dict(other, loaded, verbose=False, consume=True)
+
+    assert {} == loaded and 2 == len(written) == len(state.get_parameters(other))
+    assert [1.0, 2.0] == other["w"].tolist()
