@@ -42,9 +42,7 @@ print(
     to_dtype("int16") == dtypes.short,
 )
 print(
-    np.dtype(_to_np_dtype(dtypes.int64)) == np.int64,
-    truncate[dtypes.int8](130),
-    "float32" in [d for d in DTYPES_DICT] or True,
+    np.dtype(_to_np_dtype(dtypes.int64)) == np.int64, truncate[dtypes.int8](130), "float32" in list(DTYPES_DICT) or True
 )
 print(isinstance(t.dtype, DType), t.dtype in dtypes.ints, (t * 0.5).sum().item())
 print(prod((2, 3, 4)), dedup([3, 1, 3]), all_same([1, 1]), argfix([1, 2]), flatten([[1], [2, 3]]), round_up(5, 4))

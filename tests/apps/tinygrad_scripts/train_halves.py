@@ -45,7 +45,7 @@ if __name__ == "__main__":
     def accuracy() -> Tensor:
         return (model(X).argmax(axis=1) == Y).mean() * 100
 
-    for i in (t := trange(getenv("STEPS", 25))):
+    for _i in (t := trange(getenv("STEPS", 25))):
         GlobalCounters.reset()
         loss = train_step()
         t.set_description(f"loss: {loss.item():6.2f}")

@@ -80,6 +80,7 @@ JIT, NOOPT, WINO, CI, IMAGE = ContextVar("JIT", 1), *map(ContextVar, ("NOOPT", "
 class Context(ContextDecorator):
     """Settings for a block or a function.
 
+    >>> from lazulite.interop.tinygrad.context import Context
     >>> with Context(BEAM=2, WINO=1):
     ...     BEAM.value, WINO.value
     (2, 1)

@@ -35,9 +35,10 @@ MODULES: dict[str, dict[str, str]] = {
     "tinygrad.device": _at(_CONTEXT, "Device") | _at("lazulite.runtime.buffer", "Buffer"),
     "tinygrad.dtype": _at(
         _TYPES,
-        "dtypes DType AddrSpace DTYPES_DICT Invalid InvalidType ConstType PyConst DTypeLike least_upper_dtype "
+        "dtypes AddrSpace DTYPES_DICT Invalid InvalidType ConstType PyConst DTypeLike least_upper_dtype "
         "least_upper_float truncate _to_np_dtype _from_np_dtype _to_torch_dtype _from_torch_dtype to_dtype",
-    ),
+    )
+    | _at("lazulite.ir.dtype", "DType"),
     "tinygrad.helpers": _at(
         _HELPERS,
         "OSX WIN dedup prod temp all_same disable_gc fetch get_single_element Timing ceildiv flatten trange tqdm "
@@ -54,9 +55,8 @@ MODULES: dict[str, dict[str, str]] = {
     | _at(_NODES, "Ops GroupOp AxisType resolve sym_infer"),
     "tinygrad.nn": {},
     "tinygrad.nn.optim": {},
-    "tinygrad.nn.state": _at(
-        _STATE, "get_parameters get_state_dict load_state_dict safe_load safe_load_metadata safe_save torch_load"
-    ),
+    "tinygrad.nn.state": _at(_STATE, "get_state_dict load_state_dict safe_load safe_load_metadata safe_save torch_load")
+    | _at("lazulite.nn.state", "get_parameters"),
     "tinygrad.nn.datasets": _at(f"{_HERE}.datasets", "mnist cifar"),
     "tinygrad.nn.onnx": _at("lazulite.formats.onnx", "OnnxRunner"),
 }

@@ -9,7 +9,6 @@ from typing import Any
 from lazulite.formats import safetensors
 from lazulite.formats import torch as checkpoints
 from lazulite.nn import state
-from lazulite.nn.state import get_parameters as get_parameters
 from lazulite.tensor.tensor import Tensor
 
 Path = str | PathLike[str]

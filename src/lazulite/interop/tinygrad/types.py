@@ -7,8 +7,7 @@ from functools import partial
 from typing import Any
 
 from lazulite.ir import dtype as types
-from lazulite.ir.dtype import STORED
-from lazulite.ir.dtype import DType as DType
+from lazulite.ir.dtype import STORED, DType
 from lazulite.ir.dtype import dtypes as own
 from lazulite.tensor.base import as_dtype, float_dtype
 
@@ -30,6 +29,7 @@ class _Names(type):
 class dtypes(metaclass=_Names):
     """The element types by name, and questions about them.
 
+    >>> from lazulite.interop.tinygrad.types import dtypes
     >>> dtypes.is_float(dtypes.half), dtypes.float.itemsize
     (True, 4)
     """

@@ -36,8 +36,8 @@ NAMES = {
     "tinygrad.helpers": "Context DEV getenv GlobalCounters DEBUG OSX WIN dedup prod temp JIT all_same disable_gc fetch "
     "get_single_element ContextVar Timing ceildiv flatten trange tqdm round_up unwrap argfix colored fully_flatten "
     "merge_dicts partition",
-    "tinygrad.dtype": "dtypes DType AddrSpace DTYPES_DICT Invalid ConstType DTypeLike least_upper_dtype least_upper_float "
-    "truncate _to_np_dtype _to_torch_dtype _from_torch_dtype to_dtype",
+    "tinygrad.dtype": "dtypes DType AddrSpace DTYPES_DICT Invalid ConstType DTypeLike least_upper_dtype "
+    "least_upper_float truncate _to_np_dtype _to_torch_dtype _from_torch_dtype to_dtype",
     "tinygrad.tensor": "Tensor", "tinygrad.device": "Device Buffer", "tinygrad.engine.jit": "TinyJit JitError",
     "tinygrad.function": "function", "tinygrad.nn": "Linear Conv2d BatchNorm LayerNorm Embedding optim state",
     "tinygrad.nn.optim": "SGD Adam AdamW", "tinygrad.uop": "Ops",
@@ -56,7 +56,7 @@ def test_what_scripts_import_is_there(module: str) -> None:
 def test_an_unknown_name_is_an_attribute_error() -> None:
     import tinygrad
 
-    with pytest.raises(AttributeError, match="Lazulite has nothing for tinygrad.unheard_of"):
+    with pytest.raises(AttributeError, match=r"Lazulite has nothing for tinygrad\.unheard_of"):
         tinygrad.unheard_of  # noqa: B018
     with pytest.raises(ModuleNotFoundError):
         importlib.import_module("tinygrad.runtime.ops_amd")
