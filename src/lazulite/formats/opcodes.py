@@ -4,7 +4,8 @@ A pickle is a program for a small stack machine.  `interpret` runs it without ev
 what it names: a global is looked up in a table that the caller gives, and what is not there is refused by
 name.  Out come numbers, texts, bytes, lists, tuples, dictionaries and sets, and what the functions of
 the table make of their arguments.  The opcodes themselves are taken apart by the standard library's
-`pickletools`, which holds every length against the data.
+`pickletools`, which holds every length against the data.  What a short pickle could blow up is bounded:
+keys, which hashing walks, are small, and functions are given no more in all than the pickle is long.
 """
 
 from __future__ import annotations
@@ -15,8 +16,13 @@ from typing import IO, Any
 
 from lazulite.base.errors import FormatError
 
-MOST_OPCODES = 20_000_000
-_DEEPEST_KEY = 4
+MOST_OPCODES = 5_000_000
+_MOST_PARTS = 64
+"""Values in a tuple that is a key, those of its tuples included."""
+_WIDEST_KEY = 64
+"""Bits of an integer that is a key: of longer ones very many can have one hash."""
+_LEAST_GIVEN = 1000
+_LONGEST_REASON = 200
 
 
 class Builder:
@@ -44,35 +50,39 @@ def interpret(stream: IO[bytes], table: Mapping[str, Any], persistent: Callable[
     >>> interpret(io.BytesIO(pickle.dumps({"a": [1, 2.5]})), {})
     {'a': [1, 2.5]}
     """
-    machine, place = _Machine(table, persistent), stream.tell()
+    machine = _Machine(table, persistent, stream.tell())
     try:
         for count, (opcode, argument, position) in enumerate(pickletools.genops(stream)):
-            place = position or 0
+            machine.place = position or 0
             if opcode.name == "STOP":
                 return machine.take(1)[0]
             if count > MOST_OPCODES:
-                raise RefusedError(f"it has more than {MOST_OPCODES} opcodes", place)
+                raise RefusedError(f"it has more than {MOST_OPCODES} opcodes", 0)
             machine.step(opcode.name, argument)
     except RefusedError as refused:
-        raise RefusedError(refused.reason, place) from None
+        raise RefusedError(refused.reason, machine.place) from None
     except FormatError:  # of a function of the table, about another part of the file
         raise
-    except (ValueError, TypeError, IndexError, KeyError, AttributeError, OverflowError) as error:
-        raise RefusedError(f"it is not a pickle of plain values: {error}", place) from None
-    raise RefusedError("it ends without its last opcode", place)
+    except _BROKEN as error:
+        reason = f"it is not a pickle of plain values: {error}"
+        raise RefusedError(reason[:_LONGEST_REASON], machine.place) from None
+    raise RefusedError("it ends without its last opcode", machine.place)
 
 
-class _Mark:
-    """The place on the stack from which an opcode takes its arguments."""
+_BROKEN = (ValueError, TypeError, IndexError, KeyError, AttributeError, OverflowError, RecursionError)
 
 
 class _Machine:
     """The stack and the memo of one pickle."""
 
-    def __init__(self, table: Mapping[str, Any], persistent: Callable[[Any], Any] | None) -> None:
+    def __init__(self, table: Mapping[str, Any], persistent: Callable[[Any], Any] | None, begin: int) -> None:
         self.stack: list[Any] = []
+        self.marks: list[int] = []
+        """Places on the stack: opcodes take their arguments from the last one on, and never reach below it."""
         self.memo: dict[int, Any] = {}
         self.table, self.persistent = table, persistent
+        self.begin = self.place = begin
+        self.given = 0
 
     def step(self, name: str, argument: Any) -> None:
         """Run one opcode."""
@@ -87,40 +97,57 @@ class _Machine:
 
     def marked(self) -> list[Any]:
         """What stands above the last mark; both are taken off."""
-        place = max(at for at, value in enumerate(self.stack) if type(value) is _Mark)
-        taken = self.stack[place + 1 :]
+        place = self.marks.pop()
+        taken = self.stack[place:]
         del self.stack[place:]
         return taken
 
-    # --- containers -----------------------------------------------------------------------------
-
     def take(self, count: int) -> list[Any]:
         """The last values of the stack, taken off."""
-        taken = self.stack[-count:]
-        if len(taken) < count or any(type(value) is _Mark for value in taken):
+        place = len(self.stack) - count
+        if place < (self.marks[-1] if self.marks else 0):
             raise RefusedError(f"the stack holds fewer than the {count} values that are needed", 0)
-        del self.stack[-count:]
+        taken = self.stack[place:]
+        del self.stack[place:]
         return taken
 
+    def top(self) -> Any:
+        """The last value of the stack, left there."""
+        (value,) = self.take(1)
+        self.stack.append(value)
+        return value
+
+    def pop(self) -> None:
+        """Take off the last value, or the mark if nothing is above it."""
+        if self.marks and self.marks[-1] == len(self.stack):
+            self.marks.pop()
+        else:
+            self.take(1)
+
+    # --- containers -----------------------------------------------------------------------------
+
     def extend(self, values: list[Any]) -> None:
-        if type(self.stack[-1]) is not list:
-            raise RefusedError(f"{type(self.stack[-1]).__name__} is appended to, which is no list", 0)
-        self.stack[-1].extend(values)
+        target = self.top()
+        if type(target) is not list:
+            raise RefusedError(f"{type(target).__name__} is appended to, which is no list", 0)
+        target.extend(values)
 
     def update(self, flat: list[Any]) -> None:
-        if type(self.stack[-1]) is not dict:
-            raise RefusedError(f"{type(self.stack[-1]).__name__} gets items, which is no dictionary", 0)
-        self.stack[-1].update(_pairs(flat))
+        target = self.top()
+        if type(target) is not dict:
+            raise RefusedError(f"{type(target).__name__} gets items, which is no dictionary", 0)
+        target.update(_pairs(flat))
 
     def add(self, values: list[Any]) -> None:
-        if type(self.stack[-1]) is not set:
-            raise RefusedError(f"{type(self.stack[-1]).__name__} gets members, which is no set", 0)
-        self.stack[-1].update(map(_key, values))
+        target = self.top()
+        if type(target) is not set:
+            raise RefusedError(f"{type(target).__name__} gets members, which is no set", 0)
+        target.update(map(key, values))
 
     # --- memo -------------------------------------------------------------------------------------
 
     def remember(self, number: Any) -> None:
-        self.memo[int(number)] = self.stack[-1]
+        self.memo[int(number)] = self.top()
 
     def recall(self, number: Any) -> None:
         self.stack.append(self.memo[int(number)])
@@ -129,7 +156,7 @@ class _Machine:
 
     def look_up(self, dotted: str) -> None:
         if dotted not in self.table:
-            raise RefusedError(f"it names {dotted}, which is not read: only plain values and tensors are", 0)
+            raise RefusedError(f"it names {dotted!r:.120}, which is not read: only plain values and tensors are", 0)
         self.stack.append(self.table[dotted])
 
     def look_up_parts(self) -> None:
@@ -141,14 +168,17 @@ class _Machine:
     def call(self) -> None:
         function, arguments = self.take(2)
         if type(function) is not Builder or type(arguments) is not tuple:
-            raise RefusedError(f"it calls {type(function).__name__}, which is not read", 0)
+            raise RefusedError(f"it calls a value of type {type(function).__name__}, which is not read", 0)
+        self.given += sum(len(part) for part in arguments if hasattr(part, "__len__"))
+        if self.given > self.place - self.begin + _LEAST_GIVEN:
+            raise RefusedError("its functions are given more than it is long", 0)
         self.stack.append(function.build(*arguments))
 
     def set_state(self) -> None:
         """Attributes beside the items of a dictionary (torch keeps versions there) have no meaning here."""
         self.take(1)
-        if type(self.stack[-1]) is not dict:
-            raise RefusedError(f"it sets attributes of {type(self.stack[-1]).__name__}", 0)
+        if type(self.top()) is not dict:
+            raise RefusedError(f"it sets attributes of {type(self.top()).__name__}", 0)
 
     def resolve(self, identifier: Any) -> None:
         if self.persistent is None:
@@ -157,18 +187,23 @@ class _Machine:
 
 
 def _pairs(flat: list[Any]) -> list[tuple[Any, Any]]:
-    return [(_key(key), value) for key, value in zip(flat[::2], flat[1::2], strict=True)]
+    return [(key(name), value) for name, value in zip(flat[::2], flat[1::2], strict=True)]
 
 
-def _key(value: Any, depth: int = 0) -> Any:
-    """The value, if it can be looked up: hashing nested tuples recurses, so they may not be deep."""
-    if type(value) in (tuple, frozenset):
-        if depth == _DEEPEST_KEY:
-            raise RefusedError("a key is nested too deeply", 0)
-        for part in value:
-            _key(part, depth + 1)
-    elif value is not None and type(value) not in (str, bytes, int, float, bool):
-        raise RefusedError(f"a key is a {type(value).__name__}", 0)
+def key(value: Any) -> Any:
+    """The value, if it can be looked up: hashing walks all of a tuple, so it may hold only a few values."""
+    pending, seen = [value], 0
+    while pending:
+        part, seen = pending.pop(), seen + 1
+        if type(part) in (tuple, frozenset):
+            if seen + len(pending) + len(part) > _MOST_PARTS:
+                raise RefusedError(f"a key holds more than {_MOST_PARTS} values", 0)
+            pending += part
+        elif type(part) is int:
+            if part.bit_length() > _WIDEST_KEY:
+                raise RefusedError(f"a key is an integer of {part.bit_length()} bits", 0)
+        elif part is not None and type(part) not in (str, bytes, float, bool):
+            raise RefusedError(f"a key is a {type(part).__name__}", 0)
     return value
 
 
@@ -179,11 +214,12 @@ _LITERALS = frozenset(
 """Opcodes whose argument is the value."""
 _MAKERS: dict[str, Callable[[], Any]] = {
     "NONE": lambda: None, "NEWTRUE": lambda: True, "NEWFALSE": lambda: False, "EMPTY_LIST": list, "EMPTY_DICT": dict,
-    "EMPTY_TUPLE": tuple, "EMPTY_SET": set, "MARK": _Mark,
+    "EMPTY_TUPLE": tuple, "EMPTY_SET": set,
 }  # fmt: skip
 """Opcodes without an argument and what they put on the stack."""
 _STEPS: dict[str, Callable[[_Machine, Any], Any]] = {
-    "POP": lambda m, _: m.stack.pop(),
+    "MARK": lambda m, _: m.marks.append(len(m.stack)),
+    "POP": lambda m, _: m.pop(),
     "POP_MARK": lambda m, _: m.marked(),
     "DUP": lambda m, _: m.stack.extend(m.take(1) * 2),
     "TUPLE1": lambda m, _: m.stack.append(tuple(m.take(1))),
@@ -192,7 +228,7 @@ _STEPS: dict[str, Callable[[_Machine, Any], Any]] = {
     "TUPLE": lambda m, _: m.stack.append(tuple(m.marked())),
     "LIST": lambda m, _: m.stack.append(m.marked()),
     "DICT": lambda m, _: m.stack.append(dict(_pairs(m.marked()))),
-    "FROZENSET": lambda m, _: m.stack.append(frozenset(map(_key, m.marked()))),
+    "FROZENSET": lambda m, _: m.stack.append(frozenset(map(key, m.marked()))),
     "APPEND": lambda m, _: m.extend(m.take(1)),
     "APPENDS": lambda m, _: m.extend(m.marked()),
     "SETITEM": lambda m, _: m.update(m.take(2)),

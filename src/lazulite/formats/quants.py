@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from math import prod
 
 from lazulite.base.errors import ArgumentError
 from lazulite.ir.dtype import DType, dtypes
@@ -31,7 +32,8 @@ class Quant:
 
     def dequantize(self, data: Tensor, shape: tuple[int, ...]) -> Tensor:
         """The float32 elements that rows of blocks of bytes stand for."""
-        return self.unpack(data.reshape(-1, data.shape[-1] // self.nbytes, self.nbytes)).reshape(shape)
+        blocks = data.reshape(prod(data.shape[:-1]), data.shape[-1] // self.nbytes, self.nbytes)
+        return self.unpack(blocks).reshape(shape)
 
 
 QUANTS: dict[int, Quant] = {}

@@ -2,17 +2,18 @@
 
 The format is that of https://github.com/huggingface/safetensors: eight bytes with the length of the
 header, the header, and a buffer in which the tensors stand without gaps or overlaps.  `read` checks all
-of it before it makes the first tensor, and decides on a file as the format's own library does.  `write`
-puts a file in place whole or not at all.
+of it before it makes the first tensor, and decides on a file as the format's own library does, but for
+three things that it refuses: a name that occurs twice, a tensor described by a list instead of an
+object, and element types that have no dtype here.  `write` puts a file in place whole or not at all.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping
-from math import prod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from lazulite.base.errors import ArgumentError
 from lazulite.base.replacing import replacing
@@ -42,7 +43,11 @@ class _Part(NamedTuple):
 
 def read(path: str | os.PathLike[str], device: str | None = None) -> dict[str, Tensor]:
     """The tensors of a file by name, in the order of the header; elements are read when they are needed."""
-    source = Source(path)
+    return read_source(Source(path), device)
+
+
+def read_source(source: Source, device: str | None = None) -> dict[str, Tensor]:
+    """As `read`, of a file that is open."""
     start, header = _header(source)
     parts = {name: _part(source, name, entry) for name, entry in header.items() if name != _METADATA}
     _require_full_cover(source, start, parts)
@@ -53,25 +58,33 @@ def read(path: str | os.PathLike[str], device: str | None = None) -> dict[str, T
 
 def read_metadata(path: str | os.PathLike[str]) -> dict[str, str]:
     """The free texts of a file by name."""
-    return dict(_header(Source(path))[1].get(_METADATA, {}))
+    return source_metadata(Source(path))
+
+
+def source_metadata(source: Source) -> dict[str, str]:
+    """As `read_metadata`, of a file that is open."""
+    return dict(_header(source)[1].get(_METADATA) or {})
 
 
 def write(
-    tensors: Mapping[str, Tensor], path: str | os.PathLike[str], metadata: Mapping[str, str] | None = None
-) -> None:
+    tensors: Mapping[str, Tensor], path: str | os.PathLike[str], metadata: Mapping[str, str] | None = None,
+    function: str = "safe_save",
+) -> None:  # fmt: skip
     """Write tensors and free texts; the largest elements stand first, so that each is aligned."""
+    texts = dict(metadata or {})
+    if _METADATA in tensors or not all(type(text) is str for pair in texts.items() for text in pair):
+        raise ArgumentError(function, f"metadata are texts by name, and no tensor is called {_METADATA}")
     for name, tensor in tensors.items():
         if tensor.dtype.name not in _CODES:
-            raise ArgumentError("save", f"{name} has dtype {tensor.dtype.name}, which safetensors does not have")
+            raise ArgumentError(function, f"{name} has dtype {tensor.dtype.name}, which safetensors does not have")
     if tensors:
-        first, *others = tensors.values()
-        first.realize(*others)
+        Tensor.realize(*tensors.values())
     order = sorted(tensors, key=lambda name: (-tensors[name].dtype.itemsize, name))
-    header: dict[str, Any] = {} if not metadata else {_METADATA: dict(metadata)}
+    header: dict[str, Any] = {_METADATA: texts} if texts else {}
     begin = 0
     for name in order:
         tensor = tensors[name]
-        end = begin + prod(tensor.shape) * tensor.dtype.itemsize
+        end = begin + math.prod(tensor.shape) * tensor.dtype.itemsize
         header[name] = {
             "dtype": _CODES[tensor.dtype.name], "shape": list(tensor.shape), "data_offsets": [begin, end]
         }  # fmt: skip
@@ -91,18 +104,27 @@ def _header(source: Source) -> tuple[int, dict[str, Any]]:
     """Where the buffer begins, and the header as a checked dictionary."""
     length = source.integer(0, _PREFIX, "the length of the header")
     if length > LONGEST_HEADER:
-        source.fail(f"a header of {length} bytes is longer than {LONGEST_HEADER}", "the length of the header", 0)
+        source.fail(
+            f"a header of {length} bytes is longer than {LONGEST_HEADER}: is this a safetensors file?",
+            "the length of the header", 0,
+        )  # fmt: skip
     text = source.read(_PREFIX, length, "the header")
-    if not text.startswith(b"{"):
+    if not begins_header(text):
         source.fail("the header has to begin with '{': is this a safetensors file?", "the header", _PREFIX)
     try:
-        header = json.loads(text.decode(), object_pairs_hook=_unique)
+        header = _JSON.decode(text.decode())
+        texts = header.get(_METADATA)
+        "".join(header).encode()  # not every text of Python is one: half of a surrogate pair is none
     except (ValueError, RecursionError) as error:
         source.fail(f"the header is not JSON: {error}"[:200], "the header", _PREFIX)
-    texts = header.get(_METADATA, {})
-    if not isinstance(texts, dict) or not all(isinstance(text, str) for text in texts.values()):
+    if texts is not None and not (isinstance(texts, dict) and all(isinstance(text, str) for text in texts.values())):
         source.fail("it has to be texts by name", _METADATA, _PREFIX)
     return _PREFIX + length, header
+
+
+def begins_header(text: bytes) -> bool:
+    """Whether these may be the first bytes of a header."""
+    return text.lstrip(b" \n\r\t").startswith(b"{")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -110,6 +132,27 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         raise ValueError("a name occurs twice")
     return found
+
+
+def _integer(text: str) -> int | float:
+    return -0.0 if text == "-0" else int(text)
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise ValueError(f"{text:.20} is no number")
+    return value
+
+
+def _no_constant(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no JSON")
+
+
+_JSON = json.JSONDecoder(
+    object_pairs_hook=_unique, parse_int=_integer, parse_float=_finite, parse_constant=_no_constant
+)
+"""Reads what the standard says and no more."""
 
 
 def _part(source: Source, name: str, entry: Any) -> _Part:
@@ -125,7 +168,7 @@ def _part(source: Source, name: str, entry: Any) -> _Part:
         source.fail(f"sizes and offsets are integers from 0 on, got {shape!r:.60} and {places!r:.60}", name, _PREFIX)
     dtype = dtype_named(known)
     begin, end = places
-    if end - begin != prod(shape) * dtype.itemsize:
+    if end - begin != source.elements(shape, name, _PREFIX) * dtype.itemsize:
         source.fail(f"{end - begin} bytes cannot hold {dtype.name} elements of shape {shape!r:.60}", name, begin)
     return _Part(dtype, tuple(shape), begin, end)
 

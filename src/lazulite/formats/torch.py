@@ -9,14 +9,14 @@ Tensors with strides, and several over one storage, mean what they mean in torch
 from __future__ import annotations
 
 import os
-import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import IO, Any, cast
 
-from lazulite.formats.opcodes import Builder, RefusedError, interpret
-from lazulite.formats.source import Source
+from lazulite.formats import archive
+from lazulite.formats.opcodes import Builder, RefusedError, interpret, key
+from lazulite.formats.source import Cursor, Source
 from lazulite.formats.strides import strided
 from lazulite.ir.dtype import DType, by_name, dtypes, names
 from lazulite.tensor.tensor import Tensor
@@ -32,10 +32,10 @@ _DTYPES = {
     "float8_e4m3fn": "fp8e4m3", "float8_e5m2": "fp8e5m2", "float8_e4m3fnuz": "fp8e4m3fnuz",
     "float8_e5m2fnuz": "fp8e5m2fnuz",
 }  # fmt: skip
+PICKLE = "data.pkl"
+"""The member of an archive that says what the others are."""
 _LEGACY_MAGIC = 0x1950A86A20F9469CFC6C
 _LEGACY_PROTOCOL = 1001
-_LOCAL_HEADER = 30
-"""Bytes of the fixed part of a zip member's own header."""
 
 
 @dataclass
@@ -57,8 +57,12 @@ class _Storage:
 
 def read(path: str | os.PathLike[str], device: str | None = None) -> Any:
     """What a checkpoint holds; FormatError where it is damaged or names anything but plain values and tensors."""
-    source = Source(path)
-    if source.starts_with(b"PK\3\4"):
+    return read_source(Source(path), device)
+
+
+def read_source(source: Source, device: str | None = None) -> Any:
+    """As `read`, of a file that is open."""
+    if source.starts_with(archive.MAGICS[0]):
         return _Archive(source, device).read()
     return _Legacy(source, device).read()
 
@@ -72,29 +76,34 @@ class _Archive:
     def __init__(self, source: Source, device: str | None) -> None:
         self.source, self.device = source, device
         self.storages: dict[str, _Storage] = {}
-        self.members = _members(source)
-        roots = [name.removesuffix("data.pkl") for name in self.members if name.endswith("/data.pkl")]
+        self.members = archive.members(source)
+        roots = [name.removesuffix(PICKLE) for name in self.members if name.endswith("/" + PICKLE)]
         if len(roots) != 1:
-            source.fail("an archive of torch has one member data.pkl in a folder", "the archive")
+            source.fail(f"an archive of torch has one member {PICKLE} in a folder", "the archive")
         self.root = roots[0]
 
     def read(self) -> Any:
-        order = self.members.get(self.root + "byteorder")
-        if order is not None and self.source.read(*order, "byteorder").strip() != b"little":
-            self.source.fail("only little-endian numbers are read", "byteorder", order[0])
-        begin, length = self.members[self.root + "data.pkl"]
-        value, end = _pickled(self.source, begin, "data.pkl", self.storage)
-        if end > begin + length:
-            self.source.fail("it goes on after its member", "data.pkl", begin)
-        return value
+        if self.root + "byteorder" in self.members:
+            begin, length = self.place("byteorder")
+            if self.source.read(begin, length, "byteorder").strip() != b"little":
+                self.source.fail("only little-endian numbers are read", "byteorder", begin)
+        begin, length = self.place(PICKLE)
+        return _pickled(self.source, begin, begin + length, PICKLE, self.storage)[0]
+
+    def place(self, name: str) -> tuple[int, int]:
+        """Where the bytes of a member begin, and how many there are."""
+        member = self.members.get(self.root + name)
+        if member is None:
+            self.source.fail("the archive has no such member", name)
+        if member.compressed:
+            self.source.fail("members have to be stored as they are, not compressed", name, member.begin)
+        return member.begin, member.stored
 
     def storage(self, identifier: Any) -> _Storage:
         dtype, key, count = _described(identifier)
         if key not in self.storages:
-            name = f"{self.root}data/{key}"
-            if name not in self.members:
-                self.source.fail("the archive has no such member", name)
-            begin, length = self.members[name]
+            name = f"data/{key}"
+            begin, length = self.place(name)
             if count * dtype.itemsize != length:
                 self.source.fail(f"{length} bytes do not hold {count} elements of {dtype.name}", name, begin)
             self.storages[key] = _Storage(
@@ -104,30 +113,6 @@ class _Archive:
         if (known.dtype, known.count) != (dtype, count):
             self.source.fail("a storage is described in two ways", key)
         return known
-
-
-def _members(source: Source) -> dict[str, tuple[int, int]]:
-    """Where the bytes of each member begin, and how many there are."""
-    try:
-        with zipfile.ZipFile(source.path) as archive:
-            entries = archive.infolist()
-    except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError, EOFError) as error:
-        source.fail(f"it is no zip archive: {error}", "the archive")
-    found: dict[str, tuple[int, int]] = {}
-    for entry in entries:
-        name = entry.filename
-        if name in found:
-            source.fail("a member occurs twice", name, entry.header_offset)
-        if entry.compress_type != zipfile.ZIP_STORED or entry.file_size != entry.compress_size or entry.flag_bits & 1:
-            source.fail("members have to be stored as they are, not compressed", name, entry.header_offset)
-        header = source.read(entry.header_offset, _LOCAL_HEADER, name)
-        if not header.startswith(b"PK\3\4"):
-            source.fail("its header is not where the directory says", name, entry.header_offset)
-        names_length = int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
-        begin = entry.header_offset + _LOCAL_HEADER + names_length
-        source.require(begin, entry.file_size, name)
-        found[name] = begin, entry.file_size
-    return found
 
 
 # --- the row of pickles --------------------------------------------------------------------------
@@ -144,27 +129,34 @@ class _Legacy:
     def read(self) -> Any:
         begin = self._facts()
         # The value stands before the elements: the first pass learns which there are, the second has their places.
-        _, at = _pickled(self.source, begin, "the value", self.storage)
-        keys, at = _pickled(self.source, at, "the keys of the storages", None)
-        if type(keys) is not list or sorted(map(str, keys)) != sorted(self.storages):
+        _, at = self.pickled(begin, "the value", self.storage)
+        keys, at = self.pickled(at, "the keys of the storages")
+        if (
+            type(keys) is not list
+            or any(type(name) is not str for name in keys)
+            or sorted(keys) != sorted(self.storages)
+        ):
             self.source.fail("they are not those of the value", "the keys of the storages", at)
-        for key in keys:
-            storage = self.storages[key]
-            if self.source.integer(at, 8, key) != storage.count:
-                self.source.fail(f"its length is not {storage.count}", key, at)
-            self.places[key] = at + 8
+        for name in keys:
+            storage = self.storages[name]
+            if self.source.integer(at, 8, name) != storage.count:
+                self.source.fail(f"its length is not {storage.count}", name, at)
+            self.places[name] = at + 8
             at += 8 + storage.count * storage.dtype.itemsize
         self.source.require(0, at, "the last storage")
         self.storages.clear()
-        return _pickled(self.source, begin, "the value", self.storage)[0]
+        return self.pickled(begin, "the value", self.storage)[0]
+
+    def pickled(self, begin: int, what: str, persistent: Callable[[Any], Any] | None = None) -> tuple[Any, int]:
+        return _pickled(self.source, begin, self.source.size, what, persistent)
 
     def _facts(self) -> int:
         """Check the first three pickles; where the value begins."""
-        magic, at = _pickled(self.source, 0, "the magic number", None)
+        magic, at = self.pickled(0, "the magic number")
         if magic != _LEGACY_MAGIC:
             self.source.fail("this is no checkpoint of torch", "the magic number", 0)
-        protocol, at = _pickled(self.source, at, "the protocol", None)
-        system, at = _pickled(self.source, at, "the system", None)
+        protocol, at = self.pickled(at, "the protocol")
+        system, at = self.pickled(at, "the system")
         if protocol != _LEGACY_PROTOCOL or type(system) is not dict or system.get("little_endian") is not True:
             self.source.fail(f"only protocol {_LEGACY_PROTOCOL} with little-endian numbers is read", "the system", at)
         return at
@@ -186,21 +178,25 @@ class _Legacy:
 # --- what the pickle names -----------------------------------------------------------------------
 
 
-def _pickled(source: Source, begin: int, what: str, persistent: Callable[[Any], Any] | None) -> tuple[Any, int]:
-    """The value of a pickle in the file, and where it ends."""
-    stream = source.stream(begin)
+def _pickled(
+    source: Source, begin: int, end: int, what: str, persistent: Callable[[Any], Any] | None
+) -> tuple[Any, int]:
+    """The value of a pickle that begins at a place of the file, and where it ends, which is before `end`."""
+    cursor = Cursor(source.memory[begin:end])
     try:
-        return interpret(stream, _TABLE, persistent), stream.tell()
+        return interpret(cast("IO[bytes]", cursor), _TABLE, persistent), begin + cursor.tell()
     except RefusedError as refused:
-        source.fail(refused.reason, what, refused.offset)
+        source.fail(refused.reason, what, begin + refused.offset)
 
 
 def _described(identifier: Any) -> tuple[DType, str, int]:
     """Element type, key and number of elements of a storage that a pickle refers to."""
-    kind, dtype, key, _, count, *_ = identifier
-    if kind != "storage" or not isinstance(dtype, DType) or type(key) is not str or type(count) is not int or count < 0:
-        raise ValueError(f"no storage is described by {identifier!r:.60}")
-    return dtype, key, count
+    kind, dtype, name, _, count, *_ = identifier
+    if kind != "storage" or not isinstance(dtype, DType) or type(name) is not str:
+        raise TypeError("a storage has a type and a key")
+    if type(count) is not int or count < 0:
+        raise ValueError("a storage has a number of elements")
+    return dtype, name, count
 
 
 def _tensor(storage: Any, offset: int, shape: tuple[int, ...], strides: tuple[int, ...], *_: Any) -> Tensor:
@@ -221,16 +217,28 @@ def _tensor_of_type(
 
 
 def _dictionary(items: Any = ()) -> dict[Any, Any]:
-    if type(items) not in (list, tuple) or not all(type(key) is str for key, _ in items):
+    if type(items) not in (list, tuple):
         raise TypeError("an ordered dictionary is made of pairs")
-    return dict(items)
+    return {key(name): value for name, value in items}
+
+
+def _set(items: Any = ()) -> set[Any]:
+    if type(items) not in (list, tuple):
+        raise TypeError("a set is made of a list")
+    return set(map(key, items))
 
 
 def _latin(text: str, encoding: str) -> bytes:
     """How protocol 2 spells bytes."""
-    if encoding != "latin1":
-        raise ValueError(f"bytes are spelled in latin1, not {encoding!r:.20}")
+    if encoding != "latin1" or type(text) is not str:
+        raise ValueError(f"bytes are spelled as a text in latin1, not {encoding!r:.20}")
     return text.encode("latin1")
+
+
+def _size(sizes: Any = ()) -> tuple[Any, ...]:
+    if type(sizes) not in (list, tuple):
+        raise TypeError("a size is made of a list")
+    return tuple(sizes)
 
 
 def _device_name(kind: str, index: int | None = None) -> str:
@@ -247,8 +255,10 @@ _TABLE: Mapping[str, Any] = {
     "torch._utils._rebuild_tensor_v3": Builder(_tensor_of_type),
     "torch._utils._rebuild_parameter": Builder(lambda data, *_: data),
     "torch._utils._rebuild_parameter_with_state": Builder(lambda data, *_: data),
-    "torch.Size": Builder(tuple),
+    "torch.Size": Builder(_size),
     "torch.device": Builder(_device_name),
+    "builtins.set": Builder(_set),
+    "__builtin__.set": Builder(_set),
     "collections.OrderedDict": Builder(_dictionary),
     "_codecs.encode": Builder(_latin),
 }

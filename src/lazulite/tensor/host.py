@@ -207,7 +207,7 @@ def from_host(data: Any, dtype: DType | None, device: str) -> Storage:
     return from_bytes(_packed(flat, chosen), chosen, shape, device)
 
 
-def from_bytes(data: bytes, dtype: DType, shape: Shape, device: str) -> Storage:
+def from_bytes(data: bytes | memoryview, dtype: DType, shape: Shape, device: str) -> Storage:
     """A storage with these bytes."""
     storage = Storage(dtype, shape, device, Buffer(Device[device], len(data), label=user_frame() or "").allocate())
     if data and storage.buffer is not None:
