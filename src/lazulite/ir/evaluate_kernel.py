@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Callable, Iterable, Mapping, MutableSequence
+from collections.abc import Callable, Iterable, Mapping, MutableSequence, Sequence
 from typing import Any
 
 from lazulite.base.errors import DeviceError
 from lazulite.ir import ops
 from lazulite.ir.blocks import Block, closed_ranges, has_open_loops, is_looping, loops_of, nest, nest_linear
-from lazulite.ir.dtype import Scalar
+from lazulite.ir.dtype import Scalar, dtypes
 from lazulite.ir.evaluate_write import KernelWriter
+from lazulite.ir.launches import in_turn
 from lazulite.ir.uop import UOp, substitute, toposort
 
 Memory = Mapping[int, MutableSequence[Any]]
@@ -93,37 +94,43 @@ def _shuffled(extent: int) -> list[int]:
 def _written_memory(root: UOp) -> frozenset[UOp]:
     """Memory that a kernel both reads and writes: its loads see the contents from before the kernel.
 
-    Not so where a place to store is itself read from memory: a place may come again, turns are done in order,
-    and see what earlier ones stored.
+    Not so where it is taken in turn.
     """
     nodes = toposort(root)
     loaded = {node.src[0] for node in nodes if node.op is ops.LOAD}
-    stores = [node for node in nodes if node.op is ops.STORE]
-    found = {s.src[0] for s in stores if any(node.op is ops.LOAD for node in toposort(s.src[1]))}
-    return frozenset({store.src[0] for store in stores} & loaded - found)
+    return frozenset({node.src[0] for node in nodes if node.op is ops.STORE} & loaded - in_turn(root))
+
+
+_Path = tuple[Sequence[UOp], UOp]
+"""The loops around a store, outermost first, and the store."""
 
 
 def _with_loops(sink: UOp) -> UOp:
-    """Every group of stores over the same ranges in a nest of loops of its own."""
-    groups: dict[frozenset[UOp], list[UOp]] = {}
-    for store in sink.src:
-        groups.setdefault(store.ranges, []).append(store)
-    order = itertools.count()
-    known: dict[UOp, UOp] = {}
-    nests: list[UOp] = []
-    for free, stores in groups.items():
-        ranges = _fresh(sorted((r for r in free if is_looping(r)), key=lambda r: r.arg[0]), order)
-        effects = [_own_ranges(store, order, known) for store in substitute(stores, ranges)]
-        for r in reversed(ranges.values()):
-            effects = [UOp(ops.FOR, sink.dtype, (r, *effects), 0)]
-        nests += effects
-    return UOp(ops.SINK, sink.dtype, tuple(nests))
+    """Every store in the nest of its ranges, those that share outer ranges together."""
+    paths = [(sorted([r for r in s.ranges if is_looping(r)], key=lambda r: r.arg[0]), s) for s in sink.src]
+    return UOp(ops.SINK, sink.dtype, tuple(_nested(paths, {}, itertools.count(), {})))
 
 
-def _fresh(ranges: Iterable[UOp], order: Iterable[int]) -> dict[UOp, UOp]:
+def _nested(paths: Iterable[_Path], outer: dict[UOp, UOp], order: Iterable[int], known: dict[UOp, UOp]) -> list[UOp]:
+    """The stores under loops whose ranges are renamed in `outer` (recursion is as deep as a nest)."""
+    effects: list[UOp] = []
+    groups: dict[UOp, list[_Path]] = {}
+    for path, store in paths:
+        if path:
+            groups.setdefault(path[0], []).append((path[1:], store))
+        else:
+            effects.append(_own_ranges(substitute([store], outer)[0], order, known))
+    for r, inner in groups.items():
+        table = outer | _fresh([r], order, outer)
+        effects.append(UOp(ops.FOR, dtypes.void, (table[r], *_nested(inner, table, order, known)), 0))
+    return effects
+
+
+def _fresh(ranges: Iterable[UOp], order: Iterable[int], outer: dict[UOp, UOp] | None = None) -> dict[UOp, UOp]:
     numbers, table = iter(order), dict[UOp, UOp]()
     for r in ranges:  # outermost first: an extent may vary with ranges further out
-        table[r] = UOp(ops.RANGE, r.dtype, tuple(substitute(r.src, table)), ((next(numbers),), r.arg[1]))
+        extent = tuple(substitute(r.src, (outer or {}) | table))
+        table[r] = UOp(ops.RANGE, r.dtype, extent, ((next(numbers),), r.arg[1]))
     return table
 
 

@@ -3,7 +3,10 @@
 Where a CALL is an effect on memory that somebody holds, such a launch is pure: `Run.pure` says that the
 memory it starts from may be a copy, so the scheduler may run it in memory of its own, or in place where
 nobody needs the old contents.  It is what an algorithm is written in that no expression of whole values
-states, such as scattering and sorting.
+states, such as scattering, sorting and factorising.
+
+Memory whose places to store are themselves read from memory is taken in turn: the loops run as they are nested,
+and what a turn loads is what earlier turns have left (`in_turn`).
 """
 
 from __future__ import annotations
@@ -13,7 +16,13 @@ from collections.abc import Sequence
 from lazulite.ir import ops
 from lazulite.ir.calls import Run, touched_slots
 from lazulite.ir.dtype import dtypes
-from lazulite.ir.uop import UOp
+from lazulite.ir.uop import UOp, toposort
+
+
+def in_turn(kernel: UOp) -> frozenset[UOp]:
+    """The memory of a kernel that is taken in turn."""
+    stores = [node for node in toposort(kernel) if node.op is ops.STORE]
+    return frozenset(s.src[0] for s in stores if any(node.op is ops.LOAD for node in toposort(s.src[1])))
 
 
 def launch(kernel: UOp, *sources: UOp, gradient: Sequence[UOp | None] = ()) -> list[UOp]:

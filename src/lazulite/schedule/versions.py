@@ -16,6 +16,7 @@ from lazulite.analysis.access import may_overlap
 from lazulite.analysis.kinds import HERE, LEAVES
 from lazulite.analysis.regions import Region, apply_region
 from lazulite.ir import ops
+from lazulite.ir.launches import in_turn
 from lazulite.ir.uop import UOp, toposort
 from lazulite.schedule.groups import Destination, element_count
 from lazulite.schedule.prepare import uniform
@@ -146,9 +147,12 @@ def in_place_conflict(sink: UOp, slots: Sequence[int]) -> bool:
     """Whether a kernel that writes these argument slots reads them other than at the element it writes.
 
     Each load must be at the index of the store and part of the stored value, so that it comes first, or
-    of elements that are never written.
+    of elements that are never written.  Memory that is taken in turn has no such conflict.
     """
+    serial = {memory.arg[0] for memory in in_turn(sink)}
     for slot in slots:
+        if slot in serial:
+            continue
         stores = [s for s in sink.src if s.src[0].arg[0] == slot]
         loads = [n for n in toposort(sink) if n.op is ops.LOAD and n.src[0].arg[0] == slot]
         if not loads:

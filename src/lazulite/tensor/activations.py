@@ -37,12 +37,13 @@ class ActivationMethods(FunctionMethods):
         return self.hardtanh(0, 6)
 
     def hardtanh(self, min_val: float = -1, max_val: float = 1) -> Self:
-        """The value cut at both bounds, where the gradient is zero.
+        """The value cut at both bounds, where the gradient is zero; integers stay integers between such.
 
         >>> Tensor([-3.0, 0.5, 3.0]).hardtanh().tolist()
         [-1.0, 0.5, 1.0]
         """
-        x = self._floating()
+        whole = isinstance(min_val, int) and isinstance(max_val, int) and self.dtype.is_int
+        x = self.uop if whole else self._floating()
         raised = (x <= min_val).where(UOp.const(x.dtype, min_val), x)
         return self._derived((x >= max_val).where(UOp.const(x.dtype, max_val), raised))
 

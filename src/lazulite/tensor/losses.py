@@ -108,24 +108,38 @@ class LossMethods(ActivationMethods, ProductMethods, CreateMethods):
         counted = classes.cast(types.promote(classes.dtype, dtypes.int32)).ne(ignore_index)
         return counted.where(loss, 0)._reduce_loss(function, reduction, counted)
 
-    def cross_entropy(self, Y: Any, reduction: str = "mean", label_smoothing: float = 0.0) -> Self:
+    def cross_entropy(
+        self, Y: Any, reduction: str = "mean", label_smoothing: float = 0.0, weight: Self | None = None,
+        ignore_index: int = -100,
+    ) -> Self:  # fmt: skip
         """The cross entropy of scores along axis 1 with class numbers, or with probabilities of the same shape.
 
-        Class -100 is ignored, as in torch.
+        `weight` weighs each class.  Class `ignore_index` counts nothing (B083).  `label_smoothing` is the share of
+        the even distribution in the target (Szegedy et al.).
 
         >>> round(Tensor([[0.0, 0.0]]).cross_entropy(Tensor([1])).item(), 4)
         0.6931
         """
+        if not 0 <= label_smoothing <= 1:
+            raise ArgumentError("cross_entropy", f"label_smoothing is from 0 to 1, got {label_smoothing}")
         targets = self._tensor("cross_entropy", Y)
         axis = min(1, max(len(self.shape) - 1, 0))
         logs = self.log_softmax(axis)
-        smooth = logs.mean(axis) * label_smoothing if label_smoothing else None
+        column = None if weight is None else weight.reshape((-1,) + (1,) * (len(self.shape) - axis - 1))
+        smooth = None
+        if label_smoothing:
+            smooth = (logs if column is None else logs * column).sum(axis) * (label_smoothing / self.shape[axis])
         if targets.shape == self.shape:
-            loss = -(targets * logs).sum(axis) * (1 - label_smoothing)
+            terms = targets * logs if column is None else targets * logs * column
+            loss = -terms.sum(axis) * (1 - label_smoothing)
             return (loss if smooth is None else loss - smooth)._reduce_loss("cross_entropy", reduction)
-        loss = -logs._of_class("cross_entropy", targets, axis, -100) * (1 - label_smoothing)
-        counted = targets.ne(-100)
-        loss = counted.where(loss if smooth is None else loss - smooth, 0)
+        loss = -logs._of_class("cross_entropy", targets, axis, ignore_index)
+        counted = targets.ne(ignore_index)
+        if weight is not None:
+            share = self._class_weight(weight, targets, axis, ignore_index)
+            loss, counted = counted.where(loss * share, 0), counted.where(share, 0)
+        loss = loss * (1 - label_smoothing)
+        loss = targets.ne(ignore_index).where(loss if smooth is None else loss - smooth, 0)
         return loss._reduce_loss("cross_entropy", reduction, counted)
 
     def binary_crossentropy(self, Y: Any, reduction: str = "mean") -> Self:
@@ -138,11 +152,17 @@ class LossMethods(ActivationMethods, ProductMethods, CreateMethods):
         loss = -(targets * self.log() + (1 - targets) * (1 - self).log())
         return loss._reduce_loss("binary_crossentropy", reduction)
 
-    def binary_crossentropy_logits(self, Y: Any, reduction: str = "mean") -> Self:
+    def binary_crossentropy_logits(self, Y: Any, reduction: str = "mean", pos_weight: Self | None = None) -> Self:
         """The cross entropy of sigmoid scores with targets between 0 and 1, without overflow.
+
+        `pos_weight` weighs the targets that are 1, in the last axes.
 
         >>> Tensor([1000.0]).binary_crossentropy_logits(Tensor([1.0])).item()
         0.0
         """
         targets = self._tensor("binary_crossentropy_logits", Y)
-        return (self.softplus() - targets * self)._reduce_loss("binary_crossentropy_logits", reduction)
+        if pos_weight is None:
+            loss = self.softplus() - targets * self
+        else:
+            loss = (1 - targets) * self + ((pos_weight - 1) * targets + 1) * (-self).softplus()
+        return loss._reduce_loss("binary_crossentropy_logits", reduction)

@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, Self
 
-from lazulite.base.errors import ArgumentError, AxisError, ShapeError
+from lazulite.base.errors import AxisError, ShapeError
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.size import Size, least, max_shape, most, room
@@ -175,9 +175,11 @@ class MovementMethods(Base):
         >>> Tensor([1, 2]).pad(((1, 2),), value=7).tolist()
         [7, 1, 2, 7, 7]
         """
-        if mode != "constant":
-            raise ArgumentError("pad", f"mode is 'constant', not {mode!r}")
         pairs = self._padding_pairs(padding)
+        if mode != "constant":
+            from lazulite.tensor.padding import padded
+
+            return padded(self, pairs, mode)
         grown = [(_grown(before), _grown(after)) for before, after in pairs]
         cut = [(more - width, less - after) for (more, less), (width, after) in zip(grown, pairs, strict=True)]
         inner = (

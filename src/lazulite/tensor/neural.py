@@ -1,4 +1,4 @@
-"""What networks are made of beyond products: attention, transposed convolution, resizing, unit vectors."""
+"""What networks are made of beyond products: attention, transposed convolution, unit vectors."""
 
 from __future__ import annotations
 
@@ -7,43 +7,52 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 from lazulite.autograd.rules import spread
-from lazulite.base.errors import ArgumentError, ShapeError
+from lazulite.base.errors import ShapeError
 from lazulite.ir import dtype as types
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
-from lazulite.ir.ops import Op
 from lazulite.ir.uop import UOp
 from lazulite.tensor.base import detached, expanded, float_dtype, one_axis, wide_dtype
+from lazulite.tensor.norms import NormMethods
 from lazulite.tensor.patterns import PatternMethods
 from lazulite.tensor.pooling import PoolMethods
 from lazulite.tensor.products import each_axis
 from lazulite.tensor.random import RandomMethods
 from lazulite.tensor.reduce import reduced
+from lazulite.tensor.resample import ResampleMethods
 
 
-class NeuralMethods(PatternMethods, PoolMethods, RandomMethods):
-    """Attention, transposed convolution, resizing, unit vectors."""
+class NeuralMethods(NormMethods, PatternMethods, PoolMethods, ResampleMethods, RandomMethods):
+    """Attention, transposed convolution, unit vectors."""
 
     __slots__ = ()
 
     def scaled_dot_product_attention(
         self, key: Self, value: Self, attn_mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False,
-        enable_gqa: bool = False,
+        enable_gqa: bool = False, scale: float | None = None,
     ) -> Self:  # fmt: skip
-        """softmax(self @ key.T / sqrt(size)) @ value, for (.., queries, size), (.., keys, size), (.., keys, width).
+        """softmax(self @ key.T * scale) @ value, for (.., queries, size), (.., keys, size), (.., keys, width).
 
         A mask of bools says which keys count, one of floats is added to the scores; what a key holds that is
         masked out (by false or -inf) has no influence (B082).  A query without any key gives zeros.  With
         `is_causal` key j counts for queries j and later.  With `enable_gqa` several heads (axis -3) share a key.
+        `scale` is 1 / sqrt(size) unless given.
 
         >>> q = Tensor([[[1.0, 0.0]]])
         >>> q.scaled_dot_product_attention(q, Tensor([[[5.0, 7.0]]])).tolist()
         [[[5.0, 7.0]]]
         """
         if enable_gqa:
+            if any(len(part.shape) < 3 or self.shape[-3] % max(part.shape[-3], 1) for part in (self, key, value)):
+                raise ShapeError(
+                    "scaled_dot_product_attention",
+                    f"the heads of {key.shape} and {value.shape} do not divide those of {self.shape}",
+                    about={"query": self, "key": key, "value": value}, hint="heads are axis -3",
+                )  # fmt: skip
             key, value = [part.repeat_interleave(self.shape[-3] // part.shape[-3], -3) for part in (key, value)]
         wide = wide_dtype(self.dtype)
-        scores = self._derived(self.uop.cast(wide)).matmul(key.transpose(-2, -1)) * (1 / math.sqrt(self.shape[-1]))
+        scale = 1 / math.sqrt(self.shape[-1]) if scale is None else scale
+        scores = self._derived(self.uop.cast(wide)).matmul(key.transpose(-2, -1)) * scale
         scores = scores._masked(attn_mask, is_causal)
         axes = (len(scores.shape) - 1,)
         top = detached(reduced(ops.MAX, scores.uop, axes))
@@ -76,21 +85,9 @@ class NeuralMethods(PatternMethods, PoolMethods, RandomMethods):
         >>> Tensor([[3.0, 4.0]]).normalize().tolist()
         [[0.6000000238418579, 0.800000011920929]]
         """
-        axis = (one_axis("normalize", dim, len(self.shape)),)
-        x = self.uop.cast(wide_dtype(self.dtype))
-        size = (x < 0).where(-x, x)
-        if p == math.inf:
-            norm = reduced(ops.MAX, size, axis)
-        elif p == 1:
-            norm = reduced(ops.ADD, size, axis)
-        else:
-            power = x * x if p == 2 else UOp.apply(ops.POW, size, UOp.const(x.dtype, p))
-            total = reduced(ops.ADD, power, axis)
-            some = total > 0  # the slope of a root at zero is infinite
-            root = _root(some.where(total, UOp.const(x.dtype, 1)), p)
-            norm = some.where(root, UOp.const(x.dtype, 0))
-        norm = (norm > eps).where(norm, UOp.const(x.dtype, eps))
-        return self._derived((x / spread(norm, x.shape)).cast(float_dtype(self.dtype)))
+        wide = self._derived(self.uop.cast(wide_dtype(self.dtype)))
+        norm = wide.vector_norm(p, one_axis("normalize", dim, len(self.shape)), keepdim=True)
+        return (wide / norm.maximum(eps)).cast(float_dtype(self.dtype))
 
     def conv_transpose2d(
         self, weight: Self, bias: Self | None = None, groups: int = 1, stride: int | Sequence[int] = 1,
@@ -140,58 +137,3 @@ class NeuralMethods(PatternMethods, PoolMethods, RandomMethods):
         around = [(0, 0)] * len(self.shape)
         around[axis] = (max(before, 0), max(after, 0))
         return self.shrink(others).pad(around)
-
-    def interpolate(self, size: int | Sequence[int], mode: str = "linear", align_corners: bool = False) -> Self:
-        """The last axes brought to new sizes.
-
-        "linear" mixes the two nearest elements of each axis, "nearest" takes the one below, "nearest-exact" that
-        around the middle.  Elements are areas whose middles count; with `align_corners` (linear only) points,
-        the first and last of which stay (a single one is the first: B092).
-
-        >>> Tensor([0.0, 2.0]).interpolate(3, align_corners=True).tolist()
-        [0.0, 1.0, 2.0]
-        """
-        sizes = (size,) if isinstance(size, int) else tuple(size)
-        if mode not in ("linear", "nearest", "nearest-exact") or (align_corners and mode != "linear"):
-            raise ArgumentError("interpolate", f"mode {mode!r} with align_corners={align_corners} is none of the modes")
-        lead = len(self.shape) - len(sizes)
-        if lead < 0 or min(sizes, default=1) < 0 or 0 in self.shape[lead:]:
-            raise ShapeError(
-                "interpolate", f"the last axes of {self.shape} cannot become {sizes}", about={"self": self}
-            )
-        x = self
-        for axis, new in enumerate(sizes, lead):
-            x = x._resampled(axis, new, mode, align_corners)
-        return x
-
-    def _resampled(self, axis: int, new: int, mode: str, align_corners: bool) -> Self:
-        """One axis brought to a new size; positions are fractions of integers, so that they are exact."""
-        old = self.shape[axis]
-        number = UOp(ops.IOTA, dtypes.int64, (), new)
-        if mode != "linear":
-            numerator = number * old if mode == "nearest" else (number * 2 + 1) * old
-            return self._parts(axis, numerator // (new if mode == "nearest" else 2 * new))
-        if align_corners:
-            numerator, denominator = number * (old - 1 if new > 1 else 0), max(new - 1, 1)
-        else:
-            numerator, denominator = (number * 2 + 1) * old - new, 2 * new
-            numerator = UOp.apply(ops.MAX, numerator, UOp.const(dtypes.int64, 0))
-        below = numerator // denominator
-        above = UOp.apply(ops.MIN, below + 1, UOp.const(dtypes.int64, old - 1))
-        wide = wide_dtype(self.dtype)
-        share = (numerator % denominator).cast(wide) / float(denominator)
-        column = UOp(ops.RESHAPE, wide, (share,), (new,) + (1,) * (len(self.shape) - axis - 1))
-        low, high = [self._parts(axis, place).cast(wide) for place in (below, above)]
-        mixed = low + (high - low) * self._derived(column)
-        return mixed.cast(float_dtype(self.dtype))
-
-    def _parts(self, axis: int, places: UOp) -> Self:
-        """The parts of an axis at these places."""
-        front = self.transpose(0, axis)
-        picked = UOp(ops.GATHER, self.dtype, (front.uop, places.cast(dtypes.int32)))
-        return self._derived(picked).transpose(0, axis)
-
-
-def _root(x: UOp, p: float) -> UOp:
-    op: Op = ops.SQRT if p == 2 else ops.POW
-    return UOp.apply(op, x) if p == 2 else UOp.apply(op, x, UOp.const(x.dtype, 1 / p))

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 from lazulite.autograd.scatter import scattered
-from lazulite.base.errors import ShapeError
+from lazulite.base.errors import ArgumentError, ShapeError
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.uop import UOp
@@ -92,11 +92,12 @@ class PoolMethods(ProductMethods):
     def avg_pool2d(
         self, kernel_size: int | Sequence[int] = (2, 2), stride: int | Sequence[int] | None = None,
         dilation: int | Sequence[int] = 1, padding: int | Sequence[int] = 0, ceil_mode: bool = False,
-        count_include_pad: bool = True,
+        count_include_pad: bool = True, divisor_override: int | None = None,
     ) -> Self:  # fmt: skip
         """The mean of each window of the last axes.
 
         Padding counts as zeros, or not at all; what `ceil_mode` adds beyond the padding never counts (B095).
+        With `divisor_override` the sum over that number.
 
         >>> Tensor([[[[1.0, 2.0], [3.0, 4.0]]]]).avg_pool2d().tolist()
         [[[[2.5]]]]
@@ -105,6 +106,10 @@ class PoolMethods(ProductMethods):
         axes = tuple(range(-len(plan.kernel), 0))
         x = self._derived(self._floating())
         parts = x.pad(plan.around())._windows("avg_pool2d", plan.kernel, plan.stride, plan.dilation)
+        if divisor_override is not None:
+            if divisor_override == 0:
+                raise ArgumentError("avg_pool2d", "divisor_override is not zero")
+            return parts.sum(axes) / divisor_override
         if not any(map(sum, plan.around())):
             return parts.mean(axes)
         counted, beyond = (plan.padded, plan.beyond) if count_include_pad else (self.shape, plan.around())

@@ -220,6 +220,7 @@ def _broadcast(
 def each_axis(function: str, given: int | Sequence[int], rank: int) -> tuple[int, ...]:
     """One number for each of the axes."""
     numbers = (given,) * rank if isinstance(given, int) else sizes_argument(function, given)
+    numbers = numbers * rank if len(numbers) == 1 else numbers
     if len(numbers) != rank:
         raise ShapeError(function, f"{numbers} does not give one number for each of {rank} axes")
     return numbers

@@ -105,7 +105,7 @@ def test_padding_takes_pairs_or_torchs_flat_form_and_may_cut() -> None:
     assert dtypes.float32 is x.pad((1, 0), value=0.5).dtype
     assert dtypes.bool is Tensor([True]).pad((1, 1)).dtype
     with pytest.raises(ArgumentError, match="mode"):
-        x.pad((1, 1), mode="reflect")
+        x.pad((1, 1), mode="mirror")
     with pytest.raises(ShapeError, match="consists of pairs"):
         x.pad((1, 1, 1))
     with pytest.raises(OverflowError):
