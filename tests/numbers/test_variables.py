@@ -329,3 +329,26 @@ def test_threads_share_the_current_turns_and_write_nothing_behind_them() -> None
         wanted[:k] = array[:k] * 2
         np.testing.assert_array_equal(wanted, x.numpy())
         (y[:n] + 1).realize(), total[:n].sum().realize()
+
+
+@pytest.mark.parametrize("drop", [False, True])
+def test_results_of_a_replay_keep_how_they_were_made(drop: bool) -> None:
+    """A24: gradients are those of the call itself, for every size and with the draws of that call."""
+    rows, weight = Variable("rows", 1, 6), Tensor(np.arange(1.0, 7.0, dtype=np.float32), requires_grad=True)
+
+    def scores(n: Any) -> Tensor:
+        part = weight[:n]
+        return ((part.dropout(0.5) if drop else part).exp2() * n + Tensor.arange(n)).sum().log()
+
+    captured = jit(scores)
+    with Context(TRAINING=1):
+        for n in (3, 3, 3, 4, 2, 6, 1):
+            Tensor.manual_seed(n)
+            replayed = captured(rows.bind(n))
+            Tensor.manual_seed(n)
+            wanted = scores(n)
+
+            np.testing.assert_allclose(replayed.numpy(), wanted.numpy(), rtol=1e-6)
+            gradients = [value.gradient(weight)[0].numpy() for value in (replayed, wanted)]
+            np.testing.assert_allclose(*gradients, rtol=1e-6)
+    assert not captured.reason

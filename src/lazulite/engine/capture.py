@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from lazulite.engine.captured import Captured
 from lazulite.engine.execute import materialize, realize
-from lazulite.engine.handles import Handle, pending_writes
+from lazulite.engine.handles import Handle, lazy_writes, pending_writes
 from lazulite.engine.past import Past
 from lazulite.engine.recording import Leaf, Recording, Step, made_handles
 from lazulite.engine.results import Result, Same, Unrepeatable, describe
@@ -69,7 +69,7 @@ def record(
 
     Unrepeatable where a replay would not do the same; what the function did is then done all the same.
     """
-    realize(pending_writes())  # of the program before the call
+    realize([*pending_writes(), *lazy_writes()])  # of the program before the call
     wanted, before = [leaf.requires_grad for leaf in leaves], [storage.node() for storage in storages]
     with Recording(storages, variables) as recording:
         results = run()

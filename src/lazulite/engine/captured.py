@@ -68,7 +68,7 @@ class Captured:
     ) -> list[Handle]:
         """Carry the call out; `storages` are those of the leaves, in memory, and `variables` those that the call is
         given.  The handles of the results."""
-        moment = None if self._past is None else self._past.begin(storages)
+        moment = None if self._past is None else self._past.begin(storages, variables)
         if self._writes:
             buffers = self._write(handles, storages, variables)
         else:

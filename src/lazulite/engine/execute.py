@@ -19,7 +19,16 @@ from lazulite.base.errors import GradientError, LazuliteError
 from lazulite.base.settings import SETTINGS
 from lazulite.engine import compile as compiled
 from lazulite.engine.effects import written_by
-from lazulite.engine.handles import Handle, history, keep_history, note_stored, stored, tracked_values, with_company
+from lazulite.engine.handles import (
+    Handle,
+    history,
+    keep_history,
+    lazy_writes,
+    note_stored,
+    stored,
+    tracked_values,
+    with_company,
+)
 from lazulite.engine.inspection import issue_watched, origin_of
 from lazulite.engine.loaded import Run, bind, issue
 from lazulite.engine.outputs import Output, Work, outputs_of
@@ -72,7 +81,11 @@ def preserve(handles: Sequence[Handle]) -> None:
 
 def gathered(handles: Sequence[Handle], *, state: bool) -> Work:
     """What realizing the handles computes; with `state`, pending writes go along."""
-    return outputs_of(with_company(handles, written_by, state=state))
+    work = outputs_of(with_company(handles, written_by, state=state))
+    if state and (unasked := {*lazy_writes()} - {*handles}):
+        for output in work.outputs:
+            output.keeps_history = output.target is None and not unasked.isdisjoint(output.handles)
+    return work
 
 
 def _prepared(handles: Sequence[Handle], *, state: bool) -> tuple[Work, Run | None]:
@@ -237,7 +250,8 @@ def _commit(run: Run, outputs: Sequence[Output]) -> None:
         if storage.fill is not None and tracked:
             keep_history(storage.node(), filled(storage))
         node = storage.written(run.buffers[number])
-        if output.value in descending and not (output.handles and output.handles[0].requires_grad):
+        tracks = output.value in descending and not (output.handles and output.handles[0].requires_grad)
+        if tracks or output.keeps_history:
             keep_history(node, output.value)
         _hand_over(output, storage, node)
 

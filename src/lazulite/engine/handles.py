@@ -172,6 +172,15 @@ def pending_writes() -> list[Handle]:
     return found
 
 
+def lazy_writes() -> list[Handle]:
+    """The handles that this thread wrote to before they had a storage.
+
+    They get one with whatever is realized next, so that writes to them do not pile up.
+    """
+    this_thread = threading.get_ident()
+    return [h for h in _written.all() if h.storage is None and h.pending and h.writer == this_thread]
+
+
 def is_constant(node: UOp) -> bool:
     """Whether a value is one constant everywhere, to be seen without computing."""
     while node.op in ops.MOVEMENT and node.op is not ops.PAD:
@@ -240,16 +249,16 @@ def with_company(
 ) -> list[Handle]:
     """The pending handles among those asked, and those that have to be realized with them.
 
-    These are handles with a pending write of their storage (with `state`, so that state which nobody reads
-    does not pile up; those of other threads are left alone, as these may be about to write again), and live
-    readers of contents that the writes replace.  `written_by(values)` gives the storages that hand-written
-    stores below some values write.
+    These are handles with a pending write (with `state`, so that state which nobody reads does not pile up;
+    those of other threads are left alone, as these may be about to write again), and live readers of contents
+    that the writes replace.  `written_by(values)` gives the storages that hand-written stores below some
+    values write.
     """
     chosen = dict.fromkeys([h for h in asked if h.pending])
     if not chosen:
         return []
     if state:
-        chosen |= dict.fromkeys(pending_writes())
+        chosen |= dict.fromkeys([*pending_writes(), *lazy_writes()])
     while True:
         replaced = {h.storage.node() for h in chosen if h.storage is not None}
         replaced |= written_by([h.value for h in chosen])

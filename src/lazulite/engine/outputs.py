@@ -29,6 +29,8 @@ class Output:
     value: UOp
     target: Storage | None
     handles: list[Handle]
+    keeps_history: bool = False
+    """Whether gradients may be asked for all the same, as nobody asked for the value to be realized."""
 
 
 @dataclass(slots=True)

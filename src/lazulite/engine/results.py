@@ -78,8 +78,6 @@ def _result(recording: Recording, handle: Handle, leaves: dict[int, int], own: d
         if number is None:
             raise Unrepeatable("it gives a view of a tensor that it was not seen to reach")
         above.append((id(held) in leaves, number, recording.variables.numbered(region)))
-    if recording.variables.leaves and history(value) is not None:
-        raise Unrepeatable("gradients may be asked for through sizes that vary")
     device = storage_of(value).device if value.op is ops.BUFFER else ""
     origin = value.origin if isinstance(value.origin, Origin) else None
     shape = recording.variables.numbered(value.shape)

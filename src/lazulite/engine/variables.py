@@ -34,12 +34,12 @@ class Variables:
 
     def numbered(self, arg: Any) -> Any:
         """A shape or region over numbers; a variable that the call was not given stays bound to its value."""
+        return rebound(arg, self.leaf_by_number)
 
-        def number(leaf: UOp) -> UOp:
-            place = self._numbers.get(leaf)
-            return leaf if place is None else UOp(ops.SCALAR, dtypes.index, (), (place, *leaf.arg[1:3]))
-
-        return rebound(arg, number)
+    def leaf_by_number(self, leaf: UOp) -> UOp:
+        """What stands for a variable of the call in shapes over numbers."""
+        place = self._numbers.get(leaf)
+        return leaf if place is None else UOp(ops.SCALAR, dtypes.index, (), (place, *leaf.arg[1:3]))
 
     def occur_in(self, arg: Any) -> bool:
         """Whether a shape, or the argument of a node, speaks of one of them."""

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable
+
+import pytest
 
 from lazulite import GlobalCounters, Tensor
 from lazulite.engine import handles
@@ -79,3 +82,61 @@ def test_writing_again_and_again_to_what_was_zeros_does_not_pile_up() -> None:
         nodes.append(GlobalCounters.live_nodes)
     assert nodes[-1] - nodes[7] < 32
     assert [[float(step)] * 4 for step in range(32, 40)] == cache.tolist()
+
+
+def row_of(state: Tensor, x: Tensor, step: int) -> None:
+    state[step % 4] = x + step
+
+
+def all_of(state: Tensor, x: Tensor, step: int) -> None:
+    state.assign(state * 0.5 + x)
+
+
+def through_a_view(state: Tensor, x: Tensor, step: int) -> None:
+    row = state[step % 4]
+    row += x
+
+
+@pytest.mark.parametrize("reads", [True, False])
+@pytest.mark.parametrize("writes", [row_of, all_of, through_a_view])
+def test_what_was_never_realized_may_be_written_again_and_again(
+    writes: Callable[[Tensor, Tensor, int], None], reads: bool
+) -> None:
+    """B013: it gets memory with whatever is realized next."""
+    x = Tensor([1.0, 2.0]).realize()
+    state, wanted, nodes = Tensor.ones(4, 2) * 2 - x, Tensor([[1.0, 0.0]] * 4).realize(), []
+    for step in range(24):
+        for each in (state, wanted):
+            writes(each, x, step)
+        (state[1].sum() if reads else x + 1).realize()
+        wanted.realize()
+        gc.collect()
+        nodes.append(GlobalCounters.live_nodes)
+
+    assert nodes[-1] <= nodes[11]
+    assert wanted.tolist() == state.tolist()
+
+
+def test_a_view_that_is_held_may_be_written_again_and_again() -> None:
+    """B013"""
+    x, state, nodes = Tensor([1.0, 2.0]).realize(), Tensor.ones(4, 2) * 0, []
+    row = state[1]
+    for _ in range(24):
+        row += x
+        state.sum().realize()
+        gc.collect()
+        nodes.append(GlobalCounters.live_nodes)
+
+    assert nodes[-1] <= nodes[11]
+    assert [[0.0, 0.0], [24.0, 48.0], [0.0, 0.0], [0.0, 0.0]] == state.tolist()
+
+
+def test_what_gets_memory_with_something_else_keeps_its_gradient() -> None:
+    """A3: nobody asked for it to be realized."""
+    x, other = Tensor([1.0, 2.0, 3.0]), Tensor([1.0])
+    y = x * 2
+    y[0] = 5.0
+    (other + 1).realize()
+
+    assert not y._handle.pending
+    assert [0.0, 2.0, 2.0] == y.sum().gradient(x)[0].tolist()
