@@ -92,3 +92,55 @@ def test_half_attention_accumulates_in_float32():
     found = ones.scaled_dot_product_attention(ones, weights)
     assert dtypes.float16 is found.dtype
     assert (found.numpy() == np.float16(2.0**-11)).all()
+
+
+LONG = 8192
+
+
+@pytest.mark.parametrize("mask", "-ba")
+@pytest.mark.parametrize("kind", TYPES)
+def test_long_rows_run_over_strips_with_a_running_maximum(mask, kind):
+    """B082: rows whose first strips are masked out as a whole, and rows without any key."""
+    rng = np.random.default_rng(3)
+    numpy_type, tolerance = TYPES[kind]
+    q = (3 * rng.standard_normal((2, 256, 8))).astype(numpy_type)
+    k, v = (rng.standard_normal((1, LONG, 8)).astype(numpy_type) for _ in range(2))
+    allowed = rng.random((256, LONG)) > (0.4 if mask != "-" else 0)
+    if mask != "-":
+        allowed[5:40, : LONG // 2] = False
+        allowed[50] = False
+    added = np.where(allowed, 0, -np.inf).astype(np.float32)
+    options = {"-": {}, "b": {"attn_mask": Tensor(allowed)}, "a": {"attn_mask": Tensor(added)}}
+    tensors = [Tensor(x).realize() for x in (q, k, v)]
+    found = tensors[0].scaled_dot_product_attention(*tensors[1:], enable_gqa=True, **options[mask])
+
+    assert "strip" in str(found.explain())
+    np.testing.assert_allclose(found.numpy(), expected(q, k, v, allowed), rtol=tolerance, atol=tolerance)
+
+
+def test_long_causal_rows_run_over_the_strips_that_the_mask_leaves():
+    rng = np.random.default_rng(5)
+    q, k, v = (rng.standard_normal((LONG, 8)).astype(np.float32) for _ in range(3))
+    tensors = [Tensor(x).realize() for x in (q, k, v)]
+    found = tensors[0].scaled_dot_product_attention(*tensors[1:], is_causal=True)
+    some = np.arange(0, LONG, 61)
+
+    assert "strip" in str(found.explain())
+    allowed = np.arange(LONG) <= some[:, None]
+    np.testing.assert_allclose(found.numpy()[some], expected(q[some], k, v, allowed), rtol=2e-5, atol=2e-6)
+
+
+def test_a_long_softmax_expression_runs_over_strips_too():
+    """A row of nothing but -inf stays NaN, as in the plain expression."""
+    rng = np.random.default_rng(4)
+    q, k, v = (rng.standard_normal((rows, 8)).astype(np.float32) for rows in (512, LONG, LONG))
+    added = np.where(rng.random((512, LONG)) > 0.4, 0, -np.inf).astype(np.float32)
+    added[7] = -np.inf
+    added[9, : LONG // 2] = -np.inf
+    tensors = [Tensor(x).realize() for x in (q, k, v, added)]
+    found = (tensors[0] @ tensors[1].transpose(0, 1) + tensors[3]).softmax() @ tensors[2]
+
+    assert "strip" in str(found.explain())
+    wide = expected(q * 8**0.5, k, v, added == 0)
+    wide[7] = np.nan
+    np.testing.assert_allclose(found.numpy(), wide, rtol=2e-5, atol=2e-6)

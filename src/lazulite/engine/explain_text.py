@@ -139,6 +139,9 @@ def meaning(step: steps.Step) -> str:
     if isinstance(step, steps.Block):
         name = steps.name_text(step.range)
         return f"each statement runs through {step.factor} turns of loop {name}, its {name}.1, before the next begins"
+    if isinstance(step, steps.Strip):
+        name = steps.name_text(step.range)
+        return f"statements run over {step.factor} turns of loop {name} at a time; sums and maxima are carried along"
     if isinstance(step, steps.Within):
         return f"statement {step.statement}: {meaning(step.step)}"
     if isinstance(step, steps.Keep):

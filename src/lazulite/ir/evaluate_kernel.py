@@ -94,11 +94,12 @@ def _shuffled(extent: int) -> list[int]:
 def _written_memory(root: UOp) -> frozenset[UOp]:
     """Memory that a kernel both reads and writes: its loads see the contents from before the kernel.
 
-    Not so where it is taken in turn.
+    Not so where it is taken in turn, or where scratch memory keeps what the turn before left in it.
     """
     nodes = toposort(root)
     loaded = {node.src[0] for node in nodes if node.op is ops.LOAD}
-    return frozenset({node.src[0] for node in nodes if node.op is ops.STORE} & loaded - in_turn(root))
+    stored = {node.src[0] for node in nodes if node.op is ops.STORE and node.src[0].op is not ops.SCRATCH}
+    return frozenset(stored & loaded - in_turn(root))
 
 
 _Path = tuple[Sequence[UOp], UOp]

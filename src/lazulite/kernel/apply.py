@@ -36,6 +36,7 @@ from lazulite.kernel.steps import (
     Stage,
     Step,
     Stream,
+    Strip,
     Tile,
     Vectorize,
     Within,
@@ -204,7 +205,7 @@ def _take(nest: _Nest, step: Step) -> None:
     elif isinstance(step, MatrixUnit):
         for name in (*step.rows, *step.columns, *step.depth):
             nest.leaf(name).whole = True
-    elif isinstance(step, Block | Within):
+    elif isinstance(step, Block | Strip | Within):
         raise StageError("kernel.steps", "a kernel without intermediates has no statements to run in blocks")
     elif not isinstance(step, Keep | Prefetch | Stream):
         nest.mark(step.range, _KINDS[type(step)])

@@ -1,8 +1,9 @@
 """Choose the steps of a kernel with intermediates: the block, then the steps of each statement.
 
 Rows of the shared range along which the statements' operands stand still are taken together, as many as let the
-intermediates fit half of the second cache, so that each operand that is read serves a whole block.  An
-operand that would be copied anew for every block is copied once for all of them, where there is room.
+intermediates fit half of the second cache, so that each operand that is read serves a whole block.  Where even
+a few rows of the intermediates are too long, statements run over strips of them (`kernel/strips.py`).  An operand
+that would be copied anew for every block is copied once for all of them, where there is room.
 Each statement gets the steps it would have alone.
 """
 
@@ -20,10 +21,13 @@ from lazulite.kernel.blocks import block_statements
 from lazulite.kernel.flatten import flatten
 from lazulite.kernel.nest import by_order, count, extent
 from lazulite.kernel.statements import Statements, split_statements
-from lazulite.kernel.steps import Block, Parallel, Stage, Step, Within
+from lazulite.kernel.steps import Block, Parallel, Stage, Step, Strip, Within
+from lazulite.kernel.strips import Refused, strips
 
 _ROWS = 32
 """Rows of a block: enough for the register tiles to use what they load."""
+_TALL = 64
+"""The same where rows are worked on in strips: then each strip of an operand is read from farther away."""
 _FEWEST = 16
 _FAR_COPIES = 4
 """How many times the second cache copies may fill that are made once for all blocks: to read them from farther away
@@ -35,10 +39,7 @@ Choose = Callable[[UOp, Target], tuple[Step, ...]]
 def choose_blocks(kernel: UOp, target: Target, choose: Choose) -> tuple[Step, ...]:
     """The steps; `choose` gives those of an ordinary kernel."""
     parts = split_statements(kernel)
-    steps: list[Step] = []
-    blocked = _blocked(parts)
-    if blocked is not None and (rows := _rows(parts, extent(blocked), target)) > 1:
-        steps.append(Block(blocked.arg[0], rows))
+    steps = _blocks(parts, target)
     parts = split_statements(block_statements(kernel, steps))
     room = _FAR_COPIES * target.l2
     for number, statement in enumerate(parts.kernels):
@@ -74,13 +75,49 @@ def _indices(load: UOp) -> set[UOp]:
     return set(toposort(load.src[1], enter=lambda n: n.op is not ops.RANGE))
 
 
-def _rows(parts: Statements, turns: int, target: Target) -> int:
+def _blocks(parts: Statements, target: Target) -> list[Step]:
+    """A block of rows; strips of it too, where too much would lie between writing and reading an intermediate."""
+    blocked = _blocked(parts)
+    turns = 1 if blocked is None else extent(blocked)
+    rows, strip = _rows(parts, turns, _ROWS, target), None
+    if _bytes(parts) * min(turns, _ROWS) > target.l2 // 4 and (found := _strip(parts, target)) is not None:
+        strip, stripped = found
+        rows = _rows(stripped, turns, _TALL, target)
+    steps: list[Step] = [] if blocked is None or rows == 1 else [Block(blocked.arg[0], rows)]
+    return steps if strip is None else [*steps, strip]
+
+
+def _bytes(parts: Statements) -> int:
+    """The scratch memory of a row."""
+    return sum(memory.arg[1][0] * memory.dtype.itemsize for memory in parts.memory)
+
+
+def _rows(parts: Statements, turns: int, aim: int, target: Target) -> int:
     """How many rows a block has: a divisor of all rows where there is one."""
-    each = sum(memory.arg[1][0] * memory.dtype.itemsize for memory in parts.memory)
-    most = max(1, min(_ROWS, target.l2 // 2 // each))
+    most = max(1, min(aim, target.l2 // 2 // _bytes(parts)))
     if turns <= most:
         return turns
     return next((rows for rows in range(most, min(_FEWEST, most) - 1, -1) if turns % rows == 0), most)
+
+
+def _strip(parts: Statements, target: Target) -> tuple[Strip, Statements] | None:
+    """Strips of the longest axis that can be cut into some, and what is left of a row."""
+    (store,) = parts.kernels[0].src
+    for r in sorted(store.src[1].ranges, key=extent, reverse=True):
+        most = target.l2 // 4 // _TALL // (_bytes(parts) // extent(r) + 1)
+        factor = _strip_size(extent(r), most)
+        if _FEWEST <= factor < extent(r):
+            try:
+                return Strip(r.arg[0], factor), strips(parts, r.arg[0], factor)
+            except Refused:
+                continue
+    return None
+
+
+def _strip_size(turns: int, most: int) -> int:
+    """Strips of equal size, if there is one not much smaller than the largest."""
+    exact = next((size for size in range(most, most // 2, -1) if turns % size == 0 and size % _FEWEST == 0), None)
+    return exact or most - most % _FEWEST
 
 
 def _copies(statement: UOp, steps: Sequence[Step], block: UOp, room: int) -> tuple[list[Stage], int]:

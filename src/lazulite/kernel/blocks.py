@@ -15,7 +15,8 @@ from lazulite.ir.uop import UOp, index, substitute, toposort
 from lazulite.kernel.limits import limited
 from lazulite.kernel.nest import extent
 from lazulite.kernel.statements import Statements, has_statements, join_statements, split_statements
-from lazulite.kernel.steps import Block, Name, Parallel, Step, Within, name_text
+from lazulite.kernel.steps import Block, Name, Parallel, Step, Strip, Within, name_text
+from lazulite.kernel.strips import Refused, strips
 
 _PAGE, _PADDING = 4096, 64
 """Rows a multiple of a page apart would share the same few lines of the nearest cache."""
@@ -25,15 +26,26 @@ def block_statements(root: UOp, steps: Iterable[Step]) -> UOp:
     """The kernel after the steps that are not those of one statement; any other kernel as it is."""
     if not has_statements(root):
         return root
+    whole = True
     for step in steps:
         if isinstance(step, Block):
             root = _block(split_statements(root), step)
+        elif isinstance(step, Strip):
+            root, whole = _strip(limited(split_statements(root)), step), False
         elif isinstance(step, Parallel):
             r = _shared(split_statements(root), step.range)
             (root,) = substitute([root], {r: r.replace(arg=(r.arg[0], "parallel"))})
         elif not isinstance(step, Within):
             raise StageError("kernel.blocks", f"a {type(step).__name__.lower()} belongs to one statement: say which")
-    return join_statements(limited(split_statements(root)))
+    return join_statements(limited(split_statements(root))) if whole else root
+
+
+def _strip(parts: Statements, step: Strip) -> UOp:
+    """Every statement over strips of an axis, as far as a mask leaves it."""
+    try:
+        return join_statements(strips(parts, step.range, step.factor))
+    except Refused as reason:
+        raise StageError("kernel.strips", f"no strips of range {name_text(step.range)}: {reason}") from reason
 
 
 def _shared(parts: Statements, name: Name) -> UOp:

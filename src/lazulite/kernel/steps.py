@@ -25,6 +25,8 @@ partitioning the range `n` makes `n.0` and `n.1`.  `parse(text(steps)) == steps`
     stream 0           what is stored to memory slot 0 goes past the caches, as it is not read soon
     block 1 32         32 turns of range 1 at a time: each statement of a kernel with intermediates runs through all
                        of them (its range 1.1) before the next one begins; scratch memory holds the whole block
+    strip 7 512        the statements run over 512 turns at a time of the axis that range 7 of the first one walks:
+                       intermediates hold a strip of it, and reductions keep running results from strip to strip
     in 0: split 2 8    a step of the first statement
 """
 
@@ -160,6 +162,15 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
+class Strip:
+    """The statements run over strips of an axis: so many turns of a range of the first one and of those that walk
+    intermediates as it does."""
+
+    range: Name
+    factor: int
+
+
+@dataclass(frozen=True, slots=True)
 class Within:
     """A step of one statement; statements are numbered in the order in which they run."""
 
@@ -169,9 +180,11 @@ class Within:
 
 Step = (
     Split | Partition | Reorder | Parallel | Vectorize | Tile | Group | Stage | Keep | MatrixUnit | Prefetch | Stream
-    | Block | Within
+    | Block | Strip | Within
 )  # fmt: skip
-_NUMBERED: dict[str, Callable[[Name, int], Step]] = {"split": Split, "partition": Partition, "block": Block}
+_NUMBERED: dict[str, Callable[[Name, int], Step]] = {
+    "split": Split, "partition": Partition, "block": Block, "strip": Strip,
+}  # fmt: skip
 _SINGLE = {kind.__name__.lower(): kind for kind in (Parallel, Vectorize, Tile, Group)}
 
 
@@ -214,7 +227,7 @@ def _line(step: Step) -> str:
     if isinstance(step, Stream):
         return f"{word} {step.slot}"
     number = [str(step.at)] if isinstance(step, Partition) else []
-    if isinstance(step, Split | Block):
+    if isinstance(step, Split | Block | Strip):
         number = [str(step.factor)]
     return " ".join([word, name_text(step.range), *number])
 

@@ -6,7 +6,8 @@ lies in scratch memory, which a thread fills and empties turn after turn, and th
 So `softmax(q @ k.T) @ v` is one kernel over heads and rows.  Nothing is computed twice and no value changes.
 
 It pays where a contraction writes or reads the intermediate, where many turns are left for threads, and
-where what every block reads anew stays in the cache.  The reasons are kept with the kernel.
+where what every block reads anew stays in the cache.  A block that is too long for the cache may be made and used
+strip by strip (`kernel/strips.py`), if no result is as long.  The reasons are kept with the kernel.
 """
 
 from __future__ import annotations
@@ -110,7 +111,7 @@ def _joined(
     """The reader with the producer's work, which is the value `node`, in it, where that is possible and pays."""
     loads = [n for n in toposort(reader.sink) if n.op is ops.LOAD and reader.memory_of(n) is node]
     block = _block(producer.sink.src[0], loads, reader.sink)
-    if block is None or not _pays(producer, contractions, block, cache):
+    if block is None or not _pays(producer, contractions, block, cache, _vanishes(loads, reader.sink, block)):
         return None
     return _merged(producer, reader, node, block)
 
@@ -206,21 +207,29 @@ def _extent(r: UOp) -> int:
 # --- whether it pays ---------------------------------------------------------------------------
 
 
-def _pays(producer: Kernel, contractions: Sequence[UOp], block: _Block, cache: int) -> bool:
+def _vanishes(loads: Sequence[UOp], reader: UOp, block: _Block) -> bool:
+    """Whether no result varies with what runs through a block, so that one strip of it after another can be made and
+    used where all of it is too long."""
+    walked = frozenset[UOp]().union(*[load.src[1].ranges for load in loads]).difference(block.shared.values())
+    return reader.ranges.isdisjoint(walked)
+
+
+def _pays(producer: Kernel, contractions: Sequence[UOp], block: _Block, cache: int, vanishes: bool) -> bool:
     (store,) = producer.sink.src
     size = block.elements * store.src[2].dtype.itemsize
     if block.turns < FEW_ROWS:
         return False
     if any(_is_long(n) for n in toposort(store) if contraction(n) is not None):
         return False
-    rows = min(_BLOCK, _extent(list(block.shared)[-1]))
+    in_strips = vanishes and size * _BLOCK > cache // 4
+    rows = min(2 * _BLOCK if in_strips else _BLOCK, _extent(list(block.shared)[-1]))
     inner = {list(block.shared)[-1], list(block.shared.values())[-1]}
     again = sum(_size(load, block) for load in _operands(contractions) if load.ranges.isdisjoint(inner))
     if not again:
         return size <= cache // 2
-    blocks, traffic = block.turns // rows, 4 * size * block.turns
-    near = again <= cache // 2 or again * blocks <= traffic
-    return near and size * rows <= cache // 2 and blocks >= FEW_ROWS
+    near = again <= cache // 2 or again * (block.turns // rows) <= 4 * size * block.turns
+    fits = in_strips or size * rows <= cache // 2
+    return near and fits and block.turns // min(rows, _BLOCK) >= FEW_ROWS
 
 
 def _is_long(product: UOp) -> bool:

@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lazulite.ir.parse import parse
+from lazulite.ir.text import to_text
 from lazulite.kernel.heuristic import choose
-from lazulite.kernel.steps import Block, Parallel, Stage, Within
+from lazulite.kernel.steps import Block, Parallel, Stage, Strip, Within
 from support.kernels import TARGETS, assert_close, compiled, interpreted, random_memory
 from support.statements import attention
 
@@ -36,10 +38,20 @@ def test_a_block_divides_the_rows_where_it_can():
     assert Block((1,), 25) in steps
 
 
-def test_long_rows_make_small_blocks():
-    (block,) = [s for s in choose(attention(rows=64, keys=1 << 14, size=16), WIDEST) if isinstance(s, Block)]
+def test_rows_that_are_long_and_cannot_be_cut_make_small_blocks():
+    keys = (1 << 14) + 1
+    kernel = attention(rows=64, keys=keys, size=16)
+    text = to_text(kernel).replace("exp(", "sin(")  # a sum of these does not follow the maximum
+    (block,) = [s for s in choose(parse(text), WIDEST) if isinstance(s, Block)]
 
-    assert block.factor * 2 * 4 << 14 <= WIDEST.l2 // 2
+    assert block.factor * 2 * 4 * keys <= WIDEST.l2 // 2
+
+
+def test_long_rows_are_worked_on_in_strips_and_in_blocks_of_more():
+    steps = choose(attention(rows=128, keys=1 << 14, size=16), WIDEST)
+
+    assert Block((1,), 64) in steps
+    assert [s for s in steps if isinstance(s, Strip)]
 
 
 def test_keys_are_copied_once_for_all_blocks():

@@ -16,6 +16,7 @@ from lazulite.kernel.steps import (
     Split,
     Stage,
     Stream,
+    Strip,
     Tile,
     Vectorize,
     parse,
@@ -28,6 +29,7 @@ some = st.lists(names, min_size=1, max_size=4).map(tuple)
 steps = st.one_of(
     st.builds(Split, names, numbers),
     st.builds(Partition, names, numbers),
+    st.builds(Strip, names, numbers),
     st.builds(Reorder, some),
     st.builds(Keep, names, names),
     st.builds(Prefetch, st.integers(0, 31), names, names),
