@@ -42,8 +42,11 @@ def test_few_rows_stay_apart_so_that_threads_can_share_the_work():
     assert 1 < len(scheduled([attention(n=32)]).kernels)
 
 
-def test_a_block_that_fits_no_cache_stays_in_memory():
-    assert 1 < len(scheduled([attention(keys=4096)], cache=1 << 16).kernels)
+def test_a_block_that_fits_no_cache_stays_in_memory_if_the_result_is_as_long():
+    rows = softmax(matmul(buffer(1, 512, 16), buffer(2, 16, 4096)))
+
+    assert 1 < len(scheduled([rows], cache=1 << 16).kernels)
+    assert 1 == len(scheduled([attention(1024, keys=4096)], cache=1 << 16).kernels)
 
 
 def test_weights_that_every_block_would_read_from_far_away_are_not_worth_it():
