@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from lazulite.base.errors import StageError as StageError
     from lazulite.base.settings import Context as Context
     from lazulite.engine.memory import memory_report as memory_report
+    from lazulite.formats.load import load as load
     from lazulite.ir.calls import KernelInfo as KernelInfo
     from lazulite.ir.dtype import dtypes as dtypes
     from lazulite.ir.size import Variable as Variable
@@ -75,6 +76,7 @@ _HOMES = (
         "function": "lazulite.tensor.function",
         "memory_report": "lazulite.engine.memory",
         "jit": "lazulite.tensor.jit",
+        "load": "lazulite.formats.load",
         "load_captured": "lazulite.tensor.saved",
         "nn": "lazulite.nn",
         "no_grad": "lazulite.tensor.function",

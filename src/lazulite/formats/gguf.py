@@ -41,7 +41,7 @@ MOST_VALUES = 1 << 24
 """In a list of the metadata; a list in a list is not read."""
 LONGEST_KEY, LONGEST_TEXT = 1 << 16, 1 << 26
 LARGEST_ALIGNMENT = 1 << 20
-_LEAST_ALIGNMENT, _ALIGNMENT = 8, 32
+_LEAST_ALIGNMENT, ALIGNMENT = 8, 32
 """In bytes: the smallest that there may be, and what holds where a file does not say."""
 _LEAST_ENTRY = 13
 """Bytes that an entry of the metadata or of the list of tensors takes at least."""
@@ -134,6 +134,12 @@ def _require_apart(entries: Mapping[str, Entry]) -> None:
         reached = max(reached, entry.offset + entry.nbytes)
 
 
+def is_later_part(path: Path) -> bool:
+    """Whether the name is that of a part of a split file which is not its first."""
+    found = _PART.fullmatch(path.name)
+    return found is not None and int(found[2]) != 1
+
+
 class _Reader:
     """Reads one file from front to back; `at` is the place."""
 
@@ -150,7 +156,7 @@ class _Reader:
             source.fail(f"version {version} is not read, only {_VERSIONS}", "the version", 4)
         tensors = self.count("the number of tensors", MOST_TENSORS)
         pairs = self.count("the number of metadata entries", MOST_PAIRS)
-        result, alignment = Gguf(), _ALIGNMENT
+        result, alignment = Gguf(), ALIGNMENT
         for _ in range(pairs):
             key = self.key("a key of the metadata", result.metadata)
             kind, begin = self.number("I", key), self.at
@@ -257,9 +263,14 @@ class _Reader:
 
     def alignment(self, given: Any, begin: int) -> int:
         """The bytes whose multiples tensors begin at."""
-        if type(given) is not int or not _LEAST_ALIGNMENT <= given <= LARGEST_ALIGNMENT or given & (given - 1):
+        if not is_alignment(given):
             self.source.fail(
                 f"an alignment is a power of two from {_LEAST_ALIGNMENT} to {LARGEST_ALIGNMENT}, got {given!r:.40}",
                 "general.alignment", begin,
             )  # fmt: skip
-        return given
+        return int(given)
+
+
+def is_alignment(given: Any) -> bool:
+    """Whether tensors may begin at multiples of this number of bytes."""
+    return type(given) is int and _LEAST_ALIGNMENT <= given <= LARGEST_ALIGNMENT and given & (given - 1) == 0

@@ -48,7 +48,7 @@ def read(path: str | os.PathLike[str], device: str | None = None) -> dict[str, T
 
 def read_source(source: Source, device: str | None = None) -> dict[str, Tensor]:
     """As `read`, of a file that is open."""
-    start, header = _header(source)
+    start, header = read_header(source)
     parts = {name: _part(source, name, entry) for name, entry in header.items() if name != _METADATA}
     _require_full_cover(source, start, parts)
     return {
@@ -63,7 +63,7 @@ def read_metadata(path: str | os.PathLike[str]) -> dict[str, str]:
 
 def source_metadata(source: Source) -> dict[str, str]:
     """As `read_metadata`, of a file that is open."""
-    return dict(_header(source)[1].get(_METADATA) or {})
+    return dict(read_header(source)[1].get(_METADATA) or {})
 
 
 def write(
@@ -100,7 +100,7 @@ def write(
 # --- checks --------------------------------------------------------------------------------------
 
 
-def _header(source: Source) -> tuple[int, dict[str, Any]]:
+def read_header(source: Source) -> tuple[int, dict[str, Any]]:
     """Where the buffer begins, and the header as a checked dictionary."""
     length = source.integer(0, _PREFIX, "the length of the header")
     if length > LONGEST_HEADER:

@@ -11,20 +11,19 @@ from __future__ import annotations
 
 import errno
 import io
-import mmap
 import os
-import stat
 from collections.abc import Sequence
 from math import prod
 from pathlib import Path
 from typing import NoReturn, Self
 
-from lazulite.base.errors import FormatError
+from lazulite.base.errors import DTypeError, FormatError
 from lazulite.engine.storage import Storage
-from lazulite.ir.dtype import DType
+from lazulite.ir.dtype import DType, dtypes
 from lazulite.runtime.buffer import Buffer
 from lazulite.runtime.registry import Device
 from lazulite.tensor.host import from_bytes
+from lazulite.tensor.mapped import mapping
 from lazulite.tensor.tensor import Tensor
 
 _MOST_ELEMENTS = 1 << 64
@@ -35,18 +34,25 @@ _LINE = 256
 class Source:
     """One file, open for reading; `function` is the public function that errors name."""
 
+    _held: Tensor | None = None
+
     def __init__(self, path: str | os.PathLike[str], function: str = "load") -> None:
         self.path, self.function = Path(path), function
-        with open(path, "rb", opener=self._open_regular) as file:
-            size = os.fstat(file.fileno()).st_size
-            self._keep(memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY) if size else b""))
+        self._keep(mapping(path, function))
 
     @classmethod
     def over(cls, memory: memoryview, path: str | os.PathLike[str], function: str = "load") -> Self:
         """Memory that holds what a file would hold; errors call it `path`."""
         self = object.__new__(cls)
         self.path, self.function = Path(path), function
-        self._keep(memory.cast("B"))
+        self._keep(memory)
+        return self
+
+    @classmethod
+    def of(cls, held: Tensor, function: str) -> Self:
+        """The bytes of a tensor; what is read of them are views of it."""
+        self = cls.over(bytes_of(held, function), f"a tensor of {held.numel()} bytes", function)
+        self._held = held
         return self
 
     def _keep(self, memory: memoryview) -> None:
@@ -96,19 +102,22 @@ class Source:
         """
         length = prod(shape) * dtype.itemsize
         self.require(offset, length, field)
+        if self._held is not None and length:
+            view = self._held[offset : offset + length].bitcast(dtype).reshape(shape)
+            return view if device is None else view.to(device)
         name = Device.DEFAULT if device is None else Device.canonical(device)
         part = self.memory[offset : offset + length]
         if not length or offset % dtype.itemsize or part.readonly or not Device[name].maps:
             return Tensor._with_storage(from_bytes(part, dtype, shape, name))
         return Tensor._with_storage(Storage(dtype, shape, name, Buffer.wrap(Device[name], part, label=field)))
 
-    def _open_regular(self, path: str, flags: int) -> int:
-        """Open a regular file; anything else (a pipe, a device) could block or have no end."""
-        descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            os.close(descriptor)
-            self.fail("only regular files are read", "the file")
-        return descriptor
+
+def bytes_of(held: Tensor, function: str) -> memoryview:
+    """The memory of a tensor of bytes."""
+    if held.dtype is not dtypes.uint8 or len(held.shape) != 1:
+        raise DTypeError(function, "a file is a vector of uint8", about={"tensor": held}, hint="bitcast and flatten it")
+    memory = held._own_memory()
+    return memoryview(held.data()) if memory is None else memory
 
 
 class Cursor(io.RawIOBase):

@@ -1,16 +1,42 @@
-"""The tensors of a model, by name.
+"""The tensors of a model, by name, and the files that hold them.
 
 A model is any object: tensors are found in attributes, lists, tuples and dictionaries, however
-nested, and are named by the path to them, as in ``layers.0.weight``.
+nested, and are named by the path to them, as in ``layers.0.weight``.  The functions for files are those
+of `nn.files`, imported on first use.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lazulite.base.errors import ShapeError
 from lazulite.tensor.tensor import Tensor
+
+if TYPE_CHECKING:
+    from lazulite.nn.files import (
+        TensorIO,
+        gguf_load,
+        safe_load,
+        safe_load_metadata,
+        safe_save,
+        tar_extract,
+        torch_load,
+        zip_extract,
+    )
+
+__all__ = [
+    "TensorIO", "get_parameters", "get_state_dict", "gguf_load", "load_state_dict", "safe_load", "safe_load_metadata",
+    "safe_save", "tar_extract", "torch_load", "zip_extract",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from lazulite.nn import files
+
+    return getattr(files, name)
 
 
 def get_state_dict(obj: Any, prefix: str = "") -> dict[str, Tensor]:

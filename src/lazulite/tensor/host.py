@@ -9,6 +9,7 @@ from __future__ import annotations
 import array
 import struct
 from collections.abc import Sequence
+from os import PathLike
 from typing import Any
 
 from lazulite.base.errors import DTypeError, OutOfMemoryError, ShapeError
@@ -199,6 +200,10 @@ def from_host(data: Any, dtype: DType | None, device: str) -> Storage:
         data = list(raw)
     if hasattr(data, "dtype") and hasattr(data, "tobytes"):
         return _from_array(data, dtype, device)
+    if isinstance(data, PathLike):
+        from lazulite.tensor.mapped import from_file
+
+        return from_file(data, dtype, device)
     if not isinstance(data, Sequence) or isinstance(data, str):
         raise DTypeError("Tensor", f"cannot make a tensor of {type(data).__name__}: {data!r:.60}")
     shape = _shape_of(data)

@@ -60,8 +60,9 @@ class Tensor(
     """An array of one element type on one device, computed when it is needed.
 
     `data` is a number, nested sequences of numbers, bytes, a NumPy array, another tensor or a node; `dtype`
-    converts it.  With `requires_grad=False` no gradient is ever kept for it; with True a realized
-    descendant remembers how it was made until `backward`.
+    converts it.  A `pathlib.Path` is the file there, as uint8 or what `dtype` says: only what is needed of it is
+    read, and writing to the tensor writes to the file, if it may be written.  With `requires_grad=False` no
+    gradient is ever kept; with True a realized descendant remembers how it was made until `backward`.
 
     >>> (Tensor([1.0, 2.0]) * 3).tolist()
     [3.0, 6.0]

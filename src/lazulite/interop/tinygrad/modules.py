@@ -55,8 +55,11 @@ MODULES: dict[str, dict[str, str]] = {
     | _at(_NODES, "Ops GroupOp AxisType resolve sym_infer"),
     "tinygrad.nn": {},
     "tinygrad.nn.optim": {},
-    "tinygrad.nn.state": _at(_STATE, "get_state_dict load_state_dict safe_load safe_load_metadata safe_save torch_load")
-    | _at("lazulite.nn.state", "get_parameters"),
+    "tinygrad.nn.state": _at(_STATE, "get_state_dict load_state_dict")
+    | _at(
+        "lazulite.nn.state",
+        "get_parameters safe_load safe_load_metadata safe_save torch_load gguf_load zip_extract tar_extract TensorIO",
+    ),
     "tinygrad.nn.datasets": _at(f"{_HERE}.datasets", "mnist cifar"),
     "tinygrad.nn.onnx": _at("lazulite.formats.onnx", "OnnxRunner"),
 }

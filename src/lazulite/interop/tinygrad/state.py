@@ -1,17 +1,12 @@
-"""tinygrad's spelling of the state of models and of the files that hold it."""
+"""tinygrad's spelling of the state of models; the functions for files are those of `nn.state`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from os import PathLike
 from typing import Any
 
-from lazulite.formats import safetensors
-from lazulite.formats import torch as checkpoints
 from lazulite.nn import state
 from lazulite.tensor.tensor import Tensor
-
-Path = str | PathLike[str]
 
 
 def get_state_dict(obj: Any, prefix: str = "", tensor_type: type = Tensor) -> dict[str, Tensor]:
@@ -30,23 +25,3 @@ def load_state_dict(
         for name in own:
             state_dict.pop(name, None)
     return written
-
-
-def safe_load(fn: Path) -> dict[str, Tensor]:
-    """The tensors of a safetensors file."""
-    return safetensors.read(fn)
-
-
-def safe_load_metadata(fn: Path) -> dict[str, str]:
-    """What a safetensors file says of itself."""
-    return safetensors.read_metadata(fn)
-
-
-def safe_save(tensors: dict[str, Tensor], fn: Path, metadata: dict[str, str] | None = None) -> None:
-    """Write a safetensors file."""
-    safetensors.write(tensors, fn, metadata)
-
-
-def torch_load(fn: Path) -> Any:
-    """What a PyTorch checkpoint holds."""
-    return checkpoints.read(fn)
