@@ -12,7 +12,7 @@ and a fault during it loses the contents of the written storages only.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from sys import getrefcount
 from types import MappingProxyType
 from typing import Any
@@ -83,6 +83,29 @@ class Captured:
             made.append(Handle.of(model.twin(buffers[number]), wanted, leaf, shared))
         return made
 
+    def direct(self) -> Callable[[list[int]], Handle] | None:
+        """The call as a function of the addresses of its leaves that gives the handle of its one result.
+
+        None where it does anything else, or its device takes no addresses.
+        """
+        elsewhere = self._writes or self._past or self.hidden or self._drawn or self._bound
+        if elsewhere or len(self._simple) != 1 or len(self._lists) != 1 or not self._lists[0][1].takes_addresses:
+            return None
+        ((submit, launches),), ((model, wanted, leaf, shared),) = self._lists, self._simple
+        leaves, given, twin, owner_of = self._leaves, self._given, model.twin, Handle.of
+        all_in_order = leaves == [*range(len(self.trace.leaf_devices))]
+
+        def run(addresses: list[int]) -> Handle:
+            buffer = given[0]
+            if buffer is None or getrefcount(buffer) > _OWN_REFERENCES or buffer.handle is None or buffer.handle.shared:
+                buffer = self._allocated(0)
+            values = addresses if all_in_order else [addresses[number] for number in leaves]
+            values.append(buffer.handle.address)  # type: ignore[union-attr]
+            submit(launches, values)
+            return owner_of(twin(buffer), wanted, leaf, shared)
+
+        return run
+
     def _write(self, handles: Sequence[Handle], storages: Sequence[Storage], variables: Sequence[UOp]) -> list[Buffer]:
         """The same where memory is written that is not fresh: who needs its contents has them first."""
         written = {handles[number]: storages[number] for number in self.written}
@@ -136,7 +159,7 @@ class Captured:
             key, begin = STREAM.take(self._drawn)
             values += [key if isinstance(word, Seed) else begin + word.offset for word in self._draws]
         for number in self._bound:
-            values.append(variables[number].arg[3])
+            values.append(variables[number].arg[3] & _WORD)
         for submit, launches in self._lists:
             submit(launches, values)
 
@@ -199,6 +222,7 @@ class Captured:
 _LARGEST_KEPT = 1 << 16
 """Results of up to so many bytes are kept to be given again.  Larger ones go through the free list, which costs
 little beside computing them, and from where others may have them."""
+_WORD = (1 << 64) - 1
 _OWN_REFERENCES = 3
 """How often a buffer is referred to that nobody else holds: by the list, by a variable, and by the question."""
 _ELSEWHERE = (UOp, Fill, Leaf, Hidden)

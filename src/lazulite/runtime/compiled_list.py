@@ -8,7 +8,9 @@ carried out one by one as on any device.
 from __future__ import annotations
 
 import ctypes
+import struct
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lazulite.base.settings import SETTINGS
@@ -34,6 +36,7 @@ class CompiledList(LaunchList):
         self._scratch = scratch
         local = all(command.device is device for command in commands if isinstance(command, Copy))
         self._walk = walker() if local else None
+        self.takes_addresses = self._walk is not None
         if self._walk is not None:
             self._lay_out()
 
@@ -62,7 +65,7 @@ class CompiledList(LaunchList):
         self._pointer = ctypes.c_void_p(ctypes.addressof(self._list))
         self._parallel = any(extent > 1 for extent in self._extents.values())
         self._threads = self._moves = 0
-        self._varied = slice(0, self.varying)
+        self._vary = partial(struct.Struct(f"{self.varying}Q").pack_into, self._table, 0)
 
     def rebind(self, slot: int, value: Argument) -> None:
         super().rebind(slot, value)
@@ -73,10 +76,7 @@ class CompiledList(LaunchList):
         if self._walk is None:
             super().run(values)
             return
-        words = []  # a comprehension would be one more call
-        for value in values:
-            words.append(value if type(value) is int else value.address)  # type: ignore[union-attr]
-        self._table[self._varied] = words
+        self._vary(*values)
         threads, block = 1, None
         if self._parallel:
             code = fork_join()

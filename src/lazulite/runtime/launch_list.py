@@ -47,6 +47,8 @@ class LaunchList:
         self.slots = list(slots)
         self.work = sum(isinstance(command, Exec) for command in commands), 0, 0
         """How many of the commands run a program, and the operations and bytes of these, where they are known."""
+        self.takes_addresses = False
+        """Whether `run` takes addresses in the place of memory."""
 
     def rebind(self, slot: int, value: Argument) -> None:
         """Put something else into a slot."""

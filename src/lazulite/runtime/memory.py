@@ -38,5 +38,9 @@ class Handle:
         self.size, self.address, self.owner, self.options = size, address, owner, options
         self.shared, self.live, self.label = shared, False, ""
 
+    def __index__(self) -> int:
+        """The address: what a launch list of machine code takes."""
+        return self.address
+
     def __repr__(self) -> str:
         return f"<Handle {self.size} bytes at {self.address:#x}>"

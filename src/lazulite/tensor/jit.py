@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import update_wrapper
 from os import PathLike
@@ -35,6 +35,7 @@ from lazulite.ir.size import Size, sizes_exist
 from lazulite.tensor.aftermath import Aftermath
 from lazulite.tensor.arguments import flatten
 from lazulite.tensor.saved import Savable, Signature, arguments_of, save, signature_of
+from lazulite.tensor.shortcut import Shortcut, shortcut
 from lazulite.tensor.structure import NoOutlineError
 from lazulite.tensor.tensor import Tensor
 
@@ -116,6 +117,9 @@ class jit(Generic[P, R]):
         self.reason = ""
         """Why the last call that ran was not captured; empty where nothing is in the way."""
         self._captured: dict[_Key, Savable] = {}
+        self._shortcut: Shortcut | None = None
+        """That of the call which was replayed last."""
+        self._shortcuts: dict[_Key, tuple[_Surroundings, Shortcut | None]] = {}
         self._families: dict[_Key, _Family] = {}
         self._around: _Surroundings | None = None
         """Those of calls without objects among the arguments."""
@@ -145,6 +149,10 @@ class jit(Generic[P, R]):
         if THREAD.function or THREAD.depth:  # a part of a function that is traced
             return self.function(*args, **kwargs)
         with ONE_AT_A_TIME.lock:
+            if self._shortcut is not None and not kwargs:
+                result = self._shortcut(args)
+                if result is not None:
+                    return result  # type: ignore[return-value]
             return self._call(args, kwargs)  # type: ignore[no-any-return]
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -179,11 +187,25 @@ class jit(Generic[P, R]):
         captured, aftermath = known.captured, known.aftermath
         results = captured.run(handles, storages, variables.leaves)
         if aftermath.is_tensor:
+            if not kwargs and not objects and len(args) + len(around.survey.tensors) == len(tensors):
+                self._shortcut = self._shortcut_to(known, full, around, args, storages)
             return aftermath.tensor(results[0])
         surveys = [around.survey]
         if aftermath.needs_arguments:
             surveys.append(survey(Tensor, _named(self.function, args, kwargs), around.survey))
         return aftermath.apply(tensors, results, captured.results, surveys)
+
+    def _shortcut_to(
+        self, known: Savable, key: _Key, around: _Surroundings, args: tuple[Any, ...], storages: Sequence[Storage]
+    ) -> Shortcut | None:
+        """The shortcut, if there is one, for calls like this one; made when it is replayed for the first time."""
+        made = self._shortcuts.get(key)
+        if made is None or made[0] is not around:
+            plain = all(type(each) is Tensor for each in args)
+            device = known.aftermath.devices[0]
+            found = shortcut(known.captured, device, around.survey, storages, len(args)) if plain else None
+            made = self._shortcuts[key] = around, found
+        return made[1]
 
     # --- what the function reaches ----------------------------------------------------------------
 
@@ -223,6 +245,8 @@ class jit(Generic[P, R]):
             return aftermath.collect(outcome[0])
 
         self.reason, did = "", None
+        self._shortcut = None
+        self._shortcuts.clear()
         last = family.calls.pop(call.key, None)
         self._captured.pop(call.key, None)
         try:
