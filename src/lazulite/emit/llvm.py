@@ -59,9 +59,7 @@ class Writer(MatrixWriter):
         self._enter()
         for group in self._groups():
             first = group[0]
-            if first.op is ops.STORE and len(group) == 1 and (beside := self.row_beside_row(first)) is not None:
-                self._store_across(first, beside)
-            elif first.op in _PLAIN:
+            if first.op in _PLAIN:
                 for at in self.points(self.form(first).rows):
                     for node in group:
                         self._plain(node, at)
@@ -90,8 +88,7 @@ class Writer(MatrixWriter):
                 continue
             if node in self.moved:
                 continue
-            across = node.op is ops.STORE and self.row_beside_row(node) is not None
-            fits = node.op in _PLAIN and self.form(node).rows and not across
+            fits = node.op in _PLAIN and self.form(node).rows
             if group and (not fits or self.form(node).rows != self.form(group[0]).rows):
                 yield group
                 group = []
@@ -124,19 +121,14 @@ class Writer(MatrixWriter):
         elif node.op is ops.STORE and is_tile:
             self.store_tile(node, at)
             return
-        elif node.op is ops.STORE and self.store_block(node, at):
-            return
         elif node.op is ops.STORE:
-            self.store(node, at, self.last if self._runs_in_every_chunk(node) else None)
+            only = self.last if self._runs_in_every_chunk(node) else None
+            if not self.store_block(node, at, only):
+                self.store(node, at, only)
             return
         else:
             result = self.element(node, at)
         self.values.setdefault(node, {})[self.key(node, at)] = result
-
-    def _store_across(self, store: UOp, beside: UOp) -> None:
-        only = self.last if self._runs_in_every_chunk(store) else None
-        for at in self.points([r for r in self.form(store).rows if r is not beside]):
-            self.store_across(store, beside, at, only)
 
     # --- loops ----------------------------------------------------------------------------------
 

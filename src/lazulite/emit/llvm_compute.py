@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lazulite.emit.llvm_copy import CopyWriter
 from lazulite.emit.llvm_table import NATIVE, RANGE_CONTROL, REGISTER_BYTES, UNSIGNED_INDEX
+from lazulite.emit.llvm_transpose import TransposeWriter
 from lazulite.emit.llvm_types import conversion, type_name
 from lazulite.emit.llvm_values import At, form_of
 from lazulite.ir import ops
@@ -47,7 +47,7 @@ def _converts(target: Target, source: DType, result: DType) -> bool:
     return target.has(ops.CAST, source) and target.has(ops.CAST, result)
 
 
-class ComputeWriter(CopyWriter):
+class ComputeWriter(TransposeWriter):
     """Writes what is computed from values in registers."""
 
     def element(self, node: UOp, at: At) -> str:

@@ -1,92 +1,120 @@
-"""Stores whose lanes lie apart in memory while rows lie side by side, as LLVM assembly.
+"""Stores whose rows lie side by side in memory while their lanes lie apart, as LLVM assembly: blocks, transposed.
 
-A register tile that goes to memory across its lanes is transposed in registers: its rows are interleaved in pairs
-until each output row is contiguous, and then written with a vector store for each lane.  Takes a `STORE` in a list
-of instructions; what is not of this form is left to `llvm_memory.py`.
+This is how an operand is packed or transposed, and how a tile of results goes to memory across its lanes: the vectors
+of the rows are joined and interleaved until what belongs together stands together, and then written with as few
+stores as the steps between the lanes allow.  Where neighbours in the source are neighbours in a copy too, they move
+as one wider word.  Takes a `STORE` in a list of instructions; what is not of this form is left to `llvm_memory.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from lazulite.analysis.access import coefficient
-from lazulite.emit.llvm_memory import MemoryWriter
-from lazulite.emit.llvm_types import type_name
+from lazulite.emit.llvm_memory import OPEN, MemoryWriter, Place, stored_type
 from lazulite.emit.llvm_values import At
+from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.uop import UOp
-from lazulite.kernel.nest import extent
+from lazulite.kernel.nest import count, extent
 from lazulite.lower.addresses import address
+
+_MOST_ROWS = 64
+_WORD_BYTES = (4, 8)
+_PIECE_BYTES = 64
+"""What a row of the result may fill, so that it stays a register."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """What is written together."""
+
+    rows: tuple[UOp, ...]
+    """The rows side by side, the one with the largest step first."""
+    word: UOp | None
+    """The row whose turns are neighbours on both sides."""
+
+    @property
+    def all_rows(self) -> tuple[UOp, ...]:
+        return self.rows if self.word is None else (*self.rows, self.word)
 
 
 class TransposeWriter(MemoryWriter):
-    """Writes tiles across their lanes."""
+    """Writes stores of whole blocks."""
 
-    def row_beside_row(self, store: UOp) -> UOp | None:
-        """The range of rows whose elements are neighbours in memory, where those of the lanes are not."""
-        form = self.form(store)
-        parts = address(store.src[1])
-        if (
-            form.lane is None
-            or form.lanes & (form.lanes - 1)
-            or store.src[2].dtype is dtypes.bool
-            or parts.static is None
-        ):
-            return None
-        if parts.mixed is not None or coefficient(parts.static, form.lane) in (1, -1, None):
-            return None
-        gates = store.src[3].ranges if len(store.src) > 3 else frozenset()
-        beside = [
-            r for r in form.rows if coefficient(parts.static, r) == 1 and r not in gates and self._varies(store, r)
-        ]
-        return beside[0] if beside else None
+    def __init__(self, linear: UOp) -> None:
+        super().__init__(linear)
+        self._blocks = {node: block for node in self.nodes if (block := self._block(node)) is not None}
+        self.moved = frozenset(store.src[2] for store, block in self._blocks.items() if block.word is not None)
+        """Loads that are written together with their stores."""
 
-    def _varies(self, store: UOp, r: UOp) -> bool:
-        """Whether the value has rows over the range and is a vector."""
-        form = self.form(store.src[2])
-        return not self.is_static(store.src[2]) and r in form.rows and form.lane is not None
+    def store_block(self, node: UOp, at: At, only: str | None) -> bool:
+        """With the last row of a block, the block; whether the store is part of one.
 
-    def store_across(self, store: UOp, r: UOp, at: At, only: str | None) -> None:
-        """Write all rows over `r` at once; `only` is a condition on the whole statement."""
-        lanes = self.lanes_of(store)
-        gate = self.operand(store.src[3], at, self.lanes_of(store.src[3]), 64) if len(store.src) > 3 else ""
-        conditions = [c for c in (only, gate if gate and not self.lanes_of(store.src[3]) else None) if c]
-        if conditions:
-            inside, after = self.text.label("write"), self.text.label("after")
-            condition = conditions[0] if len(conditions) == 1 else self.text.define(f"and i1 {', '.join(conditions)}")
-            self.text.branch(condition, inside, after)
-            self.text.open(inside)
-        for first in range(0, extent(r), lanes):
-            self._square(store, r, at, range(first, min(first + lanes, extent(r))))
-        if conditions:
-            self.text.jump(after)
-            self.text.open(after)
+        `only` is a condition on the whole statement.
+        """
+        block = self._blocks.get(node)
+        if block is None or any(at[r] != extent(r) - 1 for r in block.all_rows):
+            return block is not None
+        gate = self.gate(node.src[3], at) if len(node.src) > 3 else OPEN
+        conditions = [c for c in (only, gate.text if not gate.vector else "") if c]
+        if gate.never:
+            return True
+        if not conditions:
+            self._write_block(node, block, at)
+            return True
+        inside, after = self.text.label("write"), self.text.label("after")
+        condition = conditions[0] if len(conditions) == 1 else self.text.define(f"and i1 {', '.join(conditions)}")
+        self.text.branch(condition, inside, after)
+        self.text.open(inside)
+        self._write_block(node, block, at)
+        self.text.jump(after)
+        self.text.open(after)
+        return True
 
-    def _square(self, store: UOp, r: UOp, at: At, rows: range) -> None:
-        """Write up to as many rows as there are lanes."""
-        value, lane = store.src[2], self.form(store).lane
-        assert lane is not None
-        lanes, width = extent(lane), 1 << (len(rows) - 1).bit_length()
-        kind, part = type_name(value.dtype, lanes), type_name(value.dtype, width)
-        vectors = [self.operand(value, {**at, r: row}, lanes, 64) for row in rows]
-        across = self._transposed(kind, lanes, vectors + ["poison"] * (width - len(rows)))
-        place = self.place(store.src[0], store.src[1], {**at, r: rows[0]}, lane)
-        size = value.dtype.itemsize
-        for number, step in enumerate(place.steps):
-            pointer = self.offset(place.pointer, step * size)
-            holder, offset = divmod(number * width, lanes)
-            data = across[holder]
-            if width < lanes:
-                picks = ", ".join(f"i32 {offset + turn}" for turn in range(width))
-                data = self.text.define(f"shufflevector {kind} {data}, {kind} poison, <{width} x i32> <{picks}>")
-            self._write_row(store, at, number, (part, data), pointer, len(rows), width)
+    def _write_block(self, node: UOp, block: _Block, at: At) -> None:
+        value, lanes = node.src[2], self.form(node).lanes
+        size, element = value.dtype.itemsize, stored_type(value.dtype)
+        first = {**at, **dict.fromkeys(block.all_rows, 0)}
+        points = [{**first, **point} for point in self.points(block.rows)]
+        if block.word is None:
+            vectors = [self.operand(value, point, lanes, 64) for point in points]
+        else:
+            group, size = extent(block.word), extent(block.word) * size
+            element = f"i{8 * size}"
+            vectors = [self.words(value, point, element, group, lanes) for point in points]
+        size, element, vectors = self._widened(size, element, lanes, vectors)
+        place = self.place(node.src[0], node.src[1], first, self.form(node).lane)
+        most = _PIECE_BYTES // size
+        for start in range(0, len(vectors), most):
+            part = replace(place, pointer=self.offset(place.pointer, start * size))
+            self._write_rows(node, at, part, (size, element), vectors[start : start + most])
 
-    def _write_row(
+    def _write_rows(self, node: UOp, at: At, place: Place, kind: tuple[int, str], vectors: list[str]) -> None:
+        """As many rows as a register holds."""
+        (size, element), alignment = kind, node.src[2].dtype.itemsize
+        lanes, width = self.form(node).lanes, 1 << (len(vectors) - 1).bit_length()
+        length, parts = self._transposed(element, lanes, [*vectors, *["poison"] * (width - len(vectors))])
+        gated = len(node.src) > 3 and self.lanes_of(node.src[3]) > 0
+        if len(vectors) == width and place.step is not None and place.step * alignment == width * size and not gated:
+            for number, part in enumerate(parts):
+                pointer = self.offset(place.pointer, number * length * size)
+                self.text.line(f"store <{length} x {element}> {part}, ptr {pointer}, align {alignment}")
+            return
+        for lane, step in enumerate(place.steps):
+            number, start = divmod(lane * width, length)
+            piece = parts[number]
+            if width < length:
+                piece = self.text.shuffle(f"<{length} x {element}>", piece, range(start, start + width))
+            pointer = self.offset(place.pointer, step * alignment)
+            self._write_piece(node, at, lane, (f"<{width} x {element}>", piece), pointer, len(vectors), width)
+
+    def _write_piece(
         self, store: UOp, at: At, lane: int, data: tuple[str, str], pointer: str, rows: int, width: int
     ) -> None:
-        """One row of the result: what was in one lane, where the gate of that lane allows."""
+        """What was in one lane of all rows, where the gate of that lane allows."""
         kind, size = data[0], store.src[2].dtype.itemsize
-        gated = len(store.src) > 3 and self.lanes_of(store.src[3])
+        gated = self.lanes_of(store.src[3]) if len(store.src) > 3 else 0
         if rows == width and not gated:
             self.text.line(f"store {kind} {data[1]}, ptr {pointer}, align {size}")
             return
@@ -99,16 +127,100 @@ class TransposeWriter(MemoryWriter):
         operands = [data, ("ptr", pointer), ("i32", str(size)), (mask_kind, mask)]
         self.text.line(self.text.call("@llvm.masked.store", "void", operands, [kind, "ptr"]))
 
-    def _transposed(self, kind: str, lanes: int, vectors: Sequence[str]) -> Sequence[str]:
-        """The vectors, read one after another, transposed: rounds that interleave the first half with the second."""
-        half = len(vectors) // 2
-        picks = [[start + turn // 2 + turn % 2 * lanes for turn in range(lanes)] for start in (0, lanes // 2)]
-        rounds = len(vectors).bit_length() - 1
-        for _ in range(rounds):
-            pairs = [(vectors[i], vectors[i + half]) for i in range(half)]
+    # --- registers ------------------------------------------------------------------------------
+
+    def _widened(self, size: int, element: str, lanes: int, vectors: list[str]) -> tuple[int, str, list[str]]:
+        """Pairs of rows as rows of elements twice as large, as long as those are small: fewer shuffles are left."""
+        while size < _WORD_BYTES[0] and len(vectors) % 2 == 0:
+            picks = [lane + lanes * second for lane in range(lanes) for second in (0, 1)]
+            kind, wide = f"<{lanes} x {element}>", f"i{16 * size}"
+            pairs = [self.text.shuffle(kind, a, picks, b) for a, b in zip(vectors[::2], vectors[1::2], strict=True)]
+            between = f"<{2 * lanes} x {element}>"
+            vectors = [self.text.define(f"bitcast {between} {pair} to <{lanes} x {wide}>") for pair in pairs]
+            size, element = 2 * size, wide
+        return size, element, vectors
+
+    def _transposed(self, element: str, lanes: int, vectors: list[str]) -> tuple[int, list[str]]:
+        """The first lane of each vector, then the second lane of each, and so on: vectors of which length, and which.
+
+        Rows that are shorter than their number are joined, those that are as many apart as there are lanes, which
+        leaves squares side by side.  Then rounds interleave the first half with the second.
+        """
+        length = lanes
+        while len(vectors) > lanes:
+            pairs = [(i, i + lanes) for i in range(len(vectors)) if i // lanes % 2 == 0]
+            vectors = [self._joined(element, length, vectors[i], vectors[k]) for i, k in pairs]
+            length *= 2
+        half, kind, squares = len(vectors) // 2, f"<{length} x {element}>", range(0, length, lanes)
+        picks = [
+            [square + turn // 2 + turn % 2 * length for square in squares for turn in range(start, start + lanes)]
+            for start in (0, lanes)
+        ]
+        for _ in range(len(vectors).bit_length() - 1):
+            halves = zip(vectors[:half], vectors[half:], strict=True)
             vectors = [
                 self.text.interleaving(kind, a, pick, b) if (a, b) != ("poison", "poison") else "poison"
-                for a, b in pairs
+                for a, b in halves
                 for pick in picks
             ]
-        return vectors
+        return length, vectors
+
+    def _joined(self, element: str, length: int, left: str, right: str) -> str:
+        if (left, right) == ("poison", "poison"):
+            return "poison"
+        return self.text.shuffle(f"<{length} x {element}>", left, range(2 * length), right)
+
+    def words(self, node: UOp, at: At, element: str, group: int, lanes: int) -> str:
+        """A load of words of `group` neighbours."""
+        place = self.place(node.src[0], node.src[1], at, self.form(node).lane)
+        step = None if place.step is None else place.step // group
+        gate = self.gate(node.src[2], at) if len(node.src) > 2 else OPEN
+        if gate.never:
+            return "zeroinitializer"
+        place = replace(place, step=step, steps=[s // group for s in place.steps])
+        return self.read(place, gate, element, group * node.dtype.itemsize, node.dtype.itemsize, lanes)
+
+    # --- which stores ---------------------------------------------------------------------------
+
+    def _block(self, node: UOp) -> _Block | None:
+        """What a store writes together; None where its lanes are neighbours, or none of its rows are."""
+        if node.op is not ops.STORE or node.src[2].dtype is dtypes.bool or self.is_static(node.src[2]):
+            return None
+        form, parts = self.form(node), address(node.src[1])
+        if form.lane is None or form.units or form.lanes & (form.lanes - 1) or self.form(node.src[2]).lane is None:
+            return None
+        if parts.mixed is not None or parts.static is None:
+            return None
+        step = coefficient(parts.static, form.lane)
+        if step in (0, 1, -1, None):
+            return None
+        gates = node.src[3].ranges if len(node.src) > 3 else frozenset()
+        steps = {r: coefficient(parts.static, r) or 0 for r in form.rows if r not in gates}
+        word = self._word(node, {**steps, form.lane: step}) if not gates else None
+        return self._side_by_side(steps, word, step)
+
+    def _side_by_side(self, steps: dict[UOp, int], word: UOp | None, step: int) -> _Block | None:
+        """The rows that fill a stretch of memory without gaps, none of which reaches the next lane."""
+        rows: list[UOp] = []
+        wide = 1 if word is None else extent(word)
+        for r in sorted(steps, key=lambda r: steps[r]):
+            if steps[r] == wide and wide * extent(r) <= abs(step) and count(rows) * extent(r) <= _MOST_ROWS:
+                rows.append(r)
+                wide *= extent(r)
+        if wide == 1:
+            return None
+        return _Block(tuple(rows[::-1]), word)
+
+    def _word(self, node: UOp, steps: dict[UOp, int]) -> UOp | None:
+        """The row of a copy whose turns are neighbours in what is read and in what is written."""
+        load = node.src[2]
+        if load.op is not ops.LOAD or self.readers[load] > 1 or address(load.src[1]).mixed is not None:
+            return None
+        rows = self.form(load).rows
+        word = next((r for r in rows if steps.get(r) == 1 == coefficient(load.src[1], r)), None)
+        if word is None or extent(word) * load.dtype.itemsize not in _WORD_BYTES:
+            return None
+        others = [s for r, s in steps.items() if r is not word]
+        others += [coefficient(load.src[1], r) or 0 for r in (*rows, self.form(load).lane) if r not in (word, None)]
+        gated = any(word in gate.ranges for gate in load.src[2:])
+        return None if gated or any(step % extent(word) for step in others) else word

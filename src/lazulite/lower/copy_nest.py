@@ -2,8 +2,9 @@
 
 Takes a value that one load and what is done to it alone make up, and the axes of its copy.  Several ranges that walk
 along one axis of the operand, as a window and its places do, share an axis of the copy: it holds every element
-once, and the zeros around the operand.  Where the operand is contiguous along another axis than the copy, square
-blocks are loaded along the one and stored along the other.
+once, and the zeros around the operand.  Where the operand is contiguous along another axis than the copy, blocks are
+loaded along the one and stored along the other.  The last block of an axis that does not fill up begins earlier and
+copies some elements again, so that nothing has a gate for a remainder.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ INNERMOST = 1 << 16
 _COMPARISONS = (ops.LT, ops.LE, ops.EQ, ops.NE)
 _SHORT = 4
 """Fewer neighbours than these are not worth a vector."""
+_SQUARE_BYTES = 16
+"""How much of a row a block that is transposed takes: shuffles within these parts of a register are the fastest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,21 +142,23 @@ def _in_vectors(store: UOp, copies: Sequence[UOp], number: int, lanes: int) -> U
     lane = read if read is not None and extent(read) >= _SHORT else written
     if lane is None or lanes == 1:
         return in_loops(store, loops)
-    store, loops = _split(store, loops, lane, min(lanes, 1 << (extent(lane) - 1).bit_length()), "lane")
-    if written is not None and written is not lane:
-        rows = next(n for n in range(min(lanes, extent(written)), 0, -1) if extent(written) % n == 0)
-        store, loops = _split(store, loops, written, rows, "row")
+    across = written is not None and written is not lane
+    most = min(lanes, max(2, _SQUARE_BYTES // store.src[2].dtype.itemsize)) if across else lanes
+    store, loops = _split(store, loops, lane, min(most, 1 << (extent(lane) - 1).bit_length()), "lane")
+    if written is not None and across:
+        store, loops = _split(store, loops, written, min(lanes, extent(written)), "row")
     return in_loops(store, loops)
 
 
 def _split(store: UOp, loops: Sequence[UOp], r: UOp, size: int, kind: str) -> tuple[UOp, list[UOp]]:
-    """So many turns of a loop in registers, with a gate where they leave a remainder."""
+    """So many turns of a loop in registers; a gate where there are fewer."""
     order, turns = r.arg[0], extent(r)
     inner = UOp(ops.RANGE, dtypes.index, (index(size),), ((*order, 1), kind))
     outer = r.replace(src=(index(-(-turns // size)),), arg=((*order, 0), "loop"))
-    place = inner if turns <= size else _plus(outer * size, inner)
+    first = outer * size if turns % size == 0 else (outer * size).minimum(turns - size)
+    place = inner if turns <= size else _plus(first, inner)
     (store,) = substitute([store], {r: place})
-    if turns % size:
+    if turns < size:
         store = _gated(store, place < turns)
     return store, [outer if each is r else each for each in loops if each is not r or turns > size]
 

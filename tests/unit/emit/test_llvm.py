@@ -201,3 +201,17 @@ def test_indices_may_be_negative_inside():
         found = compiled(kernel, TARGETS["widest"], steps, {0: np.zeros(12, np.int32)})
 
         assert expected == found[0].tolist()
+
+
+@pytest.mark.parametrize("machine", TARGETS)
+@pytest.mark.parametrize("step", [2, 3, 4])
+@pytest.mark.parametrize("dtype", [dtypes.int8, dtypes.int16, dtypes.float32, dtypes.float64], ids=str)
+def test_every_second_or_fourth_element_is_picked_from_whole_vectors(machine, step, dtype):
+    """And nothing is read behind the last element: memory ends there."""
+    j = loop(0, 32)
+    kernel = sink(store(param(0, 32, dtype), j, load(param(1, 31 * step + 1, dtype), j * step)))
+    steps = (Split((0,), 16), Vectorize((0, 1)))
+    memory = random_memory(kernel, Random(step))
+
+    assert ("gather" in Writer(lowered(kernel, TARGETS[machine], steps), "k").write()) == (step == 3)
+    np.testing.assert_array_equal(compiled(kernel, TARGETS[machine], steps, memory)[0], memory[1][::step])
