@@ -26,6 +26,7 @@ from lazulite.lower.accumulate import accumulate
 from lazulite.lower.addresses import split_addresses
 from lazulite.lower.decompose import decompose
 from lazulite.lower.decompose_reduce import decompose_reductions
+from lazulite.lower.epilogue import loop_epilogues
 from lazulite.lower.group_sums import group_sums
 from lazulite.lower.hints import mark
 from lazulite.lower.linear import order
@@ -65,7 +66,8 @@ def _loops(root: UOp, request: Request) -> UOp:
         steps = within(request.steps, number)
         scheduled = kernel if number < 0 else apply(kernel, steps)
         staged = mark(stage_memory(scheduled, steps), steps)
-        return build(group_sums(flatten(accumulate(staged))), request.target)
+        looped = loop_epilogues(accumulate(staged), steps)
+        return build(group_sums(flatten(looped)), request.target)
 
     return close_loops(each_statement(root, loops))
 

@@ -12,6 +12,7 @@ from lazulite.emit.llvm_transpose import TransposeWriter
 from lazulite.emit.llvm_types import conversion, type_name
 from lazulite.emit.llvm_values import At, form_of
 from lazulite.ir import ops
+from lazulite.ir.blocks import is_looping
 from lazulite.ir.dtype import DType, dtypes
 from lazulite.ir.ops import Op
 from lazulite.ir.target import Target
@@ -67,7 +68,22 @@ class ComputeWriter(TransposeWriter):
             return self._combine(node.op, node.dtype, lanes, source, *operands)
         if node.op in UNSIGNED_INDEX:
             return self._divide(node, operands, source, lanes, bits)
-        return self._instruct(NATIVE[node.op, node.src[0].dtype.kind], source, operands, node, lanes)
+        result = self._instruct(NATIVE[node.op, node.src[0].dtype.kind], source, operands, node, lanes)
+        return self._opaque(result) if self._counts(node) else result
+
+    def _counts(self, node: UOp) -> bool:
+        """Whether this is the step from the counter of a loop without state to a position."""
+        if node.dtype is not dtypes.index or not all(is_looping(r) for r in node.ranges):
+            return False
+        return any(s.op is ops.RANGE and s not in self.carries for s in node.src)
+
+    def _opaque(self, position: str) -> str:
+        """A number that LLVM does not see to be a multiple of a loop's counter.
+
+        Addresses are already split by loops.  To look for a better split, in each loop anew, would take it a quarter
+        of the time of a kernel of many loops.
+        """
+        return self.text.define(f"freeze i64 {position}")
 
     def _instruct(self, form: str, kind: str, operands: list[str], node: UOp, lanes: int) -> str:
         if form.startswith("@"):

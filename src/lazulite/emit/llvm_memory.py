@@ -19,7 +19,6 @@ from lazulite.ir.bounds import linear
 from lazulite.ir.dtype import DType, Scalar, dtypes
 from lazulite.ir.uop import UOp
 from lazulite.kernel.nest import extent
-from lazulite.lower.addresses import address
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,19 +237,35 @@ class MemoryWriter(ValueWriter):
             memory = memory.src[0]
         element, size = stored_type(memory.dtype), memory.dtype.itemsize
         pointer = self.values[memory][()]
-        parts = address(index)
+        parts = self.addresses[index]
         if parts.dynamic is not None:
             position = self.operand(parts.dynamic, at, 0, 64)
             pointer = self.text.once(f"getelementptr {element}, ptr {pointer}, i64 {position}")
-        steps = [int(v) for v in self.known.lanes(parts.static, at, lane)] if parts.static is not None else [0]
-        if parts.mixed is not None and not (lanes := self.lanes_of(parts.mixed)):
-            position = self.operand(parts.mixed, at, 0, 64)
+        mixed = parts.mixed
+        if mixed is not None and not self.lanes_of(mixed):
+            position = self.operand(mixed, at, 0, 64)
             pointer = self.text.once(f"getelementptr {element}, ptr {pointer}, i64 {position}")
-        elif parts.mixed is not None:
-            bits = self.index_bits(parts.mixed, lanes)
-            return Place(pointer, None, steps, self.operand(parts.mixed, at, lanes, bits), bits)
-        return Place(self.offset(pointer, steps[0] * size), stride(steps) if len(steps) > 1 else 0,
-                      [s - steps[0] for s in steps], "", 64)  # fmt: skip
+            mixed = None
+        if mixed is not None:
+            lanes = self.lanes_of(mixed)
+            bits = self.index_bits(mixed, lanes)
+            steps = [int(v) for v in self.known.lanes(parts.static, at, lane)] if parts.static is not None else [0]
+            return Place(pointer, None, steps, self.operand(mixed, at, lanes, bits), bits)
+        return self._known_place(pointer, parts.static, at, lane, size)
+
+    def _known_place(self, pointer: str, static: UOp | None, at: At, lane: UOp | None, size: int) -> Place:
+        """So far from a pointer as is known now."""
+        if static is None:
+            return Place(pointer, 0, [0], "", 64)
+        varies = lane is not None and lane in static.ranges
+        line = self.known.line(static, at, lane)
+        if line is not None:
+            first, step = line
+            steps: Sequence[int] = range(0, step * extent(lane), step) if varies and lane is not None and step else [0]
+            return Place(self.offset(pointer, first * size), step, steps, "", 64)
+        places = [int(v) for v in self.known.lanes(static, at, lane)]
+        steps = [place - places[0] for place in places]
+        return Place(self.offset(pointer, places[0] * size), stride(places) if varies else 0, steps, "", 64)
 
     def offset(self, pointer: str, amount: int) -> str:
         return self.text.once(f"getelementptr i8, ptr {pointer}, i64 {amount}") if amount else pointer

@@ -17,7 +17,6 @@ from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.uop import UOp
 from lazulite.kernel.nest import count, extent
-from lazulite.lower.addresses import address
 
 _MOST_ROWS = 64
 _WORD_BYTES = (4, 8)
@@ -186,7 +185,7 @@ class TransposeWriter(MemoryWriter):
         """What a store writes together; None where its lanes are neighbours, or none of its rows are."""
         if node.op is not ops.STORE or node.src[2].dtype is dtypes.bool or self.is_static(node.src[2]):
             return None
-        form, parts = self.form(node), address(node.src[1])
+        form, parts = self.form(node), self.addresses[node.src[1]]
         if form.lane is None or form.units or form.lanes & (form.lanes - 1) or self.form(node.src[2]).lane is None:
             return None
         if parts.mixed is not None or parts.static is None:
@@ -214,7 +213,7 @@ class TransposeWriter(MemoryWriter):
     def _word(self, node: UOp, steps: dict[UOp, int]) -> UOp | None:
         """The row of a copy whose turns are neighbours in what is read and in what is written."""
         load = node.src[2]
-        if load.op is not ops.LOAD or self.readers[load] > 1 or address(load.src[1]).mixed is not None:
+        if load.op is not ops.LOAD or self.readers[load] > 1 or self.addresses[load.src[1]].mixed is not None:
             return None
         rows = self.form(load).rows
         word = next((r for r in rows if steps.get(r) == 1 == coefficient(load.src[1], r)), None)

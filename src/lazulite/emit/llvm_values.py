@@ -18,7 +18,7 @@ from lazulite.ir import ops
 from lazulite.ir.dtype import DType, dtypes
 from lazulite.ir.uop import UOp
 from lazulite.kernel.nest import extent
-from lazulite.lower.addresses import address, is_static
+from lazulite.lower.addresses import Address, address, is_static
 
 _LEAVES = frozenset({ops.PARAM, ops.SCRATCH, ops.SCALAR})
 At = Mapping[UOp, int]
@@ -32,11 +32,8 @@ class Form:
     rows: tuple[UOp, ...]
     lane: UOp | None
     units: tuple[UOp, ...]
-
-    @property
-    def lanes(self) -> int:
-        """The length of the vector; 0 for a scalar."""
-        return extent(self.lane) if self.lane is not None else 0
+    lanes: int
+    """The length of the vector; 0 for a scalar."""
 
 
 class ValueWriter:
@@ -55,10 +52,14 @@ class ValueWriter:
         self._forms = {node: form_of(found) for node, found in registers_of(self.nodes).items()}
         self._static: dict[UOp, bool] = {}
         self.known = Static()
+        self._constants: dict[tuple[UOp, bool, int, tuple[int, ...]], str] = {}
         for node in self.nodes:
             if node.op is ops.CARRY:
                 self.carries.setdefault(node.src[0], []).append(node)
-        self.used, self.leaves = _uses(self.nodes)
+        accesses = [node for node in self.nodes if node.op in (ops.LOAD, ops.STORE)]
+        self.addresses = {node.src[1]: address(node.src[1]) for node in accesses}
+        """The parts of every index."""
+        self.used, self.leaves = _uses(self.nodes, self.addresses)
         self.readers = Counter(source for node in self.nodes for source in set(node.src))
 
     def constants(self) -> list[str]:
@@ -122,8 +123,16 @@ class ValueWriter:
         return value
 
     def _known(self, node: UOp, at: At, lanes: int, bits: int) -> str:
+        """A constant, whose text is made once."""
+        key = (node, lanes > 0, bits, self.key(node, at))
+        found = self._constants.get(key)
+        if found is None:
+            found = self._constants[key] = self._literal(node, at, lanes, bits)
+        return found
+
+    def _literal(self, node: UOp, at: At, lanes: int, bits: int) -> str:
         element = type_name(node.dtype, 0, bits)
-        lane = form_of(node.ranges).lane
+        lane = self.form(node).lane
         values = [literal(node.dtype, v) for v in self.known.lanes(node, at, lane)]
         if node.op is ops.CONST and node.dtype.is_float:
             values = [float_literal(node.dtype, node.arg)]
@@ -156,7 +165,8 @@ def form_of(ranges: Iterable[UOp]) -> Form:
     """The row, lane and unit ranges among these."""
     found = sorted(set(ranges), key=lambda r: r.arg[0])
     rows, units = (tuple([r for r in found if r.arg[1] == kind]) for kind in ("row", "unit"))
-    return Form(rows, next((r for r in found if r.arg[1] == "lane"), None), units)
+    lane = next((r for r in found if r.arg[1] == "lane"), None)
+    return Form(rows, lane, units, 0 if lane is None else extent(lane))
 
 
 def registers_of(nodes: Sequence[UOp]) -> dict[UOp, frozenset[UOp]]:
@@ -199,7 +209,7 @@ def _known_registers(node: UOp, found: Mapping[UOp, frozenset[UOp]]) -> frozense
     return frozenset(r for r in node.ranges if r.arg[1] in ("lane", "row", "unit")) if known is None else known
 
 
-def _uses(nodes: Sequence[UOp]) -> tuple[set[UOp], list[UOp]]:
+def _uses(nodes: Sequence[UOp], addresses: Mapping[UOp, Address]) -> tuple[set[UOp], list[UOp]]:
     """The nodes whose values instructions need, and the arguments and scratch memory in use."""
     used: set[UOp] = set()
     leaves: dict[UOp, None] = {}
@@ -208,7 +218,7 @@ def _uses(nodes: Sequence[UOp]) -> tuple[set[UOp], list[UOp]]:
             continue
         needed = node.src
         if node.op in (ops.LOAD, ops.STORE):
-            parts = address(node.src[1])
+            parts = addresses[node.src[1]]
             needed = (node.src[0], *[p for p in (parts.dynamic, parts.mixed) if p is not None], *node.src[2:])
         for source in needed:
             while source.op is ops.AFTER:

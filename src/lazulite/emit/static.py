@@ -12,27 +12,36 @@ from lazulite.ir.uop import UOp, toposort
 from lazulite.kernel.nest import extent
 
 
-def static_value(node: UOp, at: Mapping[UOp, int]) -> Scalar:
-    """The value of a node where each range has this turn."""
-    values: dict[UOp, Scalar] = {}
+def static_values(node: UOp, at: Mapping[UOp, int], lane: UOp | None) -> list[Scalar]:
+    """The values of a node in all lanes (one where there are none), where each other range has this turn."""
+    turns = 1 if lane is None else extent(lane)
+    values: dict[UOp, list[Scalar]] = {}
     for each in toposort(node, enter=lambda n: n.op is not ops.RANGE):
-        if each.op is ops.RANGE:
-            values[each] = at[each]
+        if each is lane:
+            values[each] = list(range(turns))
+        elif each.op is ops.RANGE:
+            values[each] = [at[each]] * turns
         elif each.op is ops.CONST:
-            values[each] = each.value
+            values[each] = [each.value] * turns
         elif each.op is ops.CAST:
-            values[each] = each.dtype.convert(values[each.src[0]])
+            values[each] = [each.dtype.convert(value) for value in values[each.src[0]]]
         else:
-            assert each.op.meaning is not None
-            values[each] = each.dtype.round(each.op.meaning(*[values[s] for s in each.src]))
+            meaning, rounded = each.op.meaning, each.dtype.round
+            assert meaning is not None
+            operands = zip(*[values[source] for source in each.src], strict=True)
+            values[each] = [rounded(meaning(*operand)) for operand in operands]
     return values[node]
+
+
+_Form = tuple[int, list[tuple[UOp, int]]]
+"""An index as a constant and multiples of ranges."""
 
 
 class Static:
     """Answers for one kernel; the linear form of an index is found once."""
 
     def __init__(self) -> None:
-        self._forms: dict[UOp, tuple[int, list[tuple[UOp, int]]] | None] = {}
+        self._forms: dict[UOp, _Form | None] = {}
 
     def lanes(self, node: UOp, at: Mapping[UOp, int], lane: UOp | None) -> list[Scalar]:
         """The value in each lane; one value where there are no lanes."""
@@ -40,19 +49,17 @@ class Static:
             lane = None
         form = self._form(node)
         if form is None:
-            if lane is None:
-                return [static_value(node, at)]
-            return [static_value(node, {**at, lane: turn}) for turn in range(extent(lane))]
-        start, step = form[0], 0
-        for r, factor in form[1]:
-            if r is lane:
-                step = factor
-            else:
-                start += factor * at[r]
+            return static_values(node, at, lane)
+        start, step = _line(form, at, lane)
         return [start] if lane is None else [start + step * turn for turn in range(extent(lane))]
 
-    def _form(self, node: UOp) -> tuple[int, list[tuple[UOp, int]]] | None:
-        """An index as a constant and multiples of ranges; None where it is not linear."""
+    def line(self, node: UOp, at: Mapping[UOp, int], lane: UOp | None) -> tuple[int, int] | None:
+        """An index in the first lane, and its step from lane to lane; None where there is no such step."""
+        form = self._form(node)
+        return None if form is None else _line(form, at, lane)
+
+    def _form(self, node: UOp) -> _Form | None:
+        """None where an index is not linear."""
         if node.dtype is not dtypes.index:
             return None
         if node not in self._forms:
@@ -60,6 +67,16 @@ class Static:
             plain = all(term.op is ops.RANGE for term in form.terms)
             self._forms[node] = (form.constant, list(form.terms.items())) if plain else None
         return self._forms[node]
+
+
+def _line(form: _Form, at: Mapping[UOp, int], lane: UOp | None) -> tuple[int, int]:
+    start, step = form[0], 0
+    for r, factor in form[1]:
+        if r is lane:
+            step = factor
+        else:
+            start += factor * at[r]
+    return start, step
 
 
 def stride(values: Sequence[Scalar]) -> int | None:

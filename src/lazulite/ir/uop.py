@@ -9,7 +9,7 @@ iterative, so a chain of any depth is safe.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -404,5 +404,20 @@ def substitute(roots: Iterable[UOp], table: Mapping[UOp, UOp]) -> list[UOp]:
     for node in toposort(*roots, enter=lambda n: n not in table):
         if node not in done:
             src = tuple([done[s] for s in node.src])
+            done[node] = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
+    return [done[root] for root in roots]
+
+
+def replace_ranges(roots: Sequence[UOp], table: Mapping[UOp, UOp]) -> list[UOp]:
+    """The roots with free RANGEs replaced; what does not vary with them is not looked at."""
+    keys, top = table.keys(), set(roots)
+    done: dict[UOp, UOp] = dict(table)
+
+    def varies(node: UOp) -> bool:
+        return node not in keys and (node in top or not keys.isdisjoint(node.ranges))
+
+    for node in toposort(*roots, enter=varies):
+        if node not in done:
+            src = tuple([done[s] for s in node.src]) if varies(node) else node.src
             done[node] = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
     return [done[root] for root in roots]

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from lazulite.base.errors import StageError
 from lazulite.ir import ops
 from lazulite.ir.blocks import is_looping
-from lazulite.ir.bounds import Linear, linear
+from lazulite.ir.bounds import Linear, difference, linear
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.uop import UOp, index, substitute, toposort
 from lazulite.kernel.gates import split_gate
@@ -24,6 +24,7 @@ from lazulite.kernel.nest import by_order, grain
 from lazulite.kernel.partial_sums import check_partial_sums
 from lazulite.kernel.steps import (
     Block,
+    Epilogue,
     Group,
     Keep,
     MatrixUnit,
@@ -43,6 +44,7 @@ from lazulite.kernel.steps import (
     names,
 )
 from lazulite.kernel.steps import name_text as text_of
+from lazulite.simplify.comparison import below_zero
 from lazulite.simplify.division import quotient
 from lazulite.simplify.facts import NOTHING
 from lazulite.simplify.terms import sum_of
@@ -207,6 +209,8 @@ def _take(nest: _Nest, step: Step) -> None:
             nest.leaf(name).whole = True
     elif isinstance(step, Block | Strip | Within):
         raise StageError("kernel.steps", "a kernel without intermediates has no statements to run in blocks")
+    elif isinstance(step, Epilogue):
+        nest.leaf(step.range)
     elif not isinstance(step, Keep | Prefetch | Stream):
         nest.mark(step.range, _KINDS[type(step)])
 
@@ -309,7 +313,7 @@ def _replacement(nest: _Nest, ranges: dict[Name, UOp], name: Name) -> _Replaceme
     clamped = False
     if grain(size) % factor and not _ends_early(ranges.get((*name, 1))):
         clamped = gate is None and _repeats_last(nest, ranges, name)
-        gate = _both(gate, value < size)
+        gate = _both(gate, below_zero(difference(value, size)))
         value = value.minimum(size + -1) if clamped else value
     return _Replacement(value, gate, loops, outer.groups + inner.groups, clamped)
 

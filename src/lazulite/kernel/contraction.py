@@ -10,7 +10,7 @@ the number of threads.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import gcd
@@ -24,7 +24,7 @@ from lazulite.kernel.facts import KernelFacts
 from lazulite.kernel.gates import split_gate
 from lazulite.kernel.nest import by_order, count, extent, is_fixed
 from lazulite.kernel.plan import Part, Plan
-from lazulite.kernel.steps import Axis, Name, Parallel, Reorder, Split, Stage, Step
+from lazulite.kernel.steps import Axis, Epilogue, Name, Parallel, Reorder, Split, Stage, Step
 
 _MOST_VECTORS, _MOST_ROWS = 6, 28
 _IN_FLIGHT = 8
@@ -39,6 +39,8 @@ _CHUNKS, _FEW = 8, 4
 """Pieces of work to aim at, for a few threads to share evenly; and where each of them has to copy a whole operand."""
 _TALL = 8
 """How many times longer the side of the scalars must be to be shared instead of that of the vectors."""
+_FEWEST = 4
+"""Rows side by side from which on it pays to make them lanes once they are computed."""
 _FORK = 60_000 * 2.8
 """Cycles of one thread below which others are not worth it."""
 
@@ -88,12 +90,13 @@ def best_tile(facts: KernelFacts) -> Tile | None:
         return None
     if not all(map(is_fixed, node.src[0].ranges)):
         return None
+    scalar_costs = {load: _scalar_cost(facts, load, node) for load in facts.hot}
     tiles = [
         tile
         for mine, other in ((found.right, found.left), (found.left, found.right))
         for lane in by_order(mine)
         for vectors in range(1, _MOST_VECTORS + 1)
-        if extent(lane) > 1 and (tile := _tile(facts, node, lane, vectors, mine, other)) is not None
+        if extent(lane) > 1 and (tile := _tile(facts, node, lane, vectors, mine, other, scalar_costs)) is not None
     ]
     return min(tiles, key=lambda tile: tile.cost, default=None)
 
@@ -104,8 +107,9 @@ def _worthwhile(left: Iterable[UOp], right: Iterable[UOp]) -> bool:
 
 
 def _tile(
-    facts: KernelFacts, node: UOp, lane: UOp, vectors: int, mine: frozenset[UOp], other: frozenset[UOp]
-) -> Tile | None:
+    facts: KernelFacts, node: UOp, lane: UOp, vectors: int, mine: frozenset[UOp], other: frozenset[UOp],
+    scalar_costs: Mapping[UOp, float],
+) -> Tile | None:  # fmt: skip
     width = facts.lanes
     if vectors > 1 and vectors > -(-extent(lane) // width):
         return None
@@ -123,7 +127,7 @@ def _tile(
     rest = count(node.src[0].ranges.difference([lane], rows))
     cost = rest * blocks * panels * turn
     cost += sum(_copy_cost(facts, load, lane) for load in facts.hot if lane in load.ranges)
-    cost += sum(_scalar_cost(facts, load, node) for load in facts.hot if lane not in load.ranges)
+    cost += sum(scalar_costs[load] for load in facts.hot if lane not in load.ranges)
     cost += sum(_store_cost(facts, store, lane, rows) for store in facts.sink.src)
     return Tile(node, lane, vectors, rows, mine, other, cost)
 
@@ -185,7 +189,8 @@ class _Scheduler:
         loads = list(facts.hot)
         self.vectors = [load for load in loads if tile.lane in load.ranges]
         self.scalars = [load for load in loads if tile.lane not in load.ranges]
-        self.moved = {r for load in loads for group in _windows(load) if len(group) > 1 for r in group}
+        self.windows = {load: _windows(load) for load in loads}
+        self.moved = {r for groups in self.windows.values() for group in groups if len(group) > 1 for r in group}
         """Ranges that share an axis of an operand with others: their blocks must be of one size."""
 
     def steps(self) -> tuple[Step, ...]:
@@ -194,6 +199,7 @@ class _Scheduler:
         self._cut_panels()
         self._order()
         self.plan.steps += [step for load in (*self.vectors, *self.scalars) if (step := self._stage(load))]
+        self.plan.steps += map(Epilogue, self._rows_of_memory())
         if self.tile.cost >= _FORK:
             self._share()
         return tuple(self.plan.steps)
@@ -297,7 +303,7 @@ class _Scheduler:
         rows = [p for r in self._tall() for p in self.parts[r] if p.turns > 1]
         if (panels.turns >= _FEW and _TALL * extent(self.tile.lane) >= count(self._tall())) or not rows:
             room = max(1, self.facts.target.l2 // 4 // self._panel_bytes())
-            pieces = _FEW if any(_windows(load) for load in self.scalars) else _CHUNKS
+            pieces = _FEW if any(self.windows[load] for load in self.scalars) else _CHUNKS
             self._split_block(panels, min(max(1, panels.turns // pieces), room), self.loops.panels)
         elif self.loops.sums or self._moves(rows[0]):
             self._split_block(rows[0], -(-rows[0].turns // _CHUNKS), self.loops.rows)
@@ -334,13 +340,21 @@ class _Scheduler:
         """The copy of an operand, where it is better read from one."""
         if load.src[0].op is not ops.PARAM:
             return None
-        windows = _windows(load)
+        windows = self.windows[load]
         lanes = load in self.vectors
         if windows and (not lanes or (self.facts.stride(load, self.tile.lane) == 1 and self._is_exact())):
             return self._window(load, windows)
         if lanes:
             return self._panel(load) if self._wants_panel(load) else None
         return self._scalar_panel(load)
+
+    def _rows_of_memory(self) -> list[Name]:
+        """The rows of tiles that lie across memory: those whose turns are neighbours in the result."""
+        stores = self.facts.sink.src
+        if len(stores) > 1 or self.facts.stride(stores[0], self.tile.lane) == 1:
+            return []
+        along = [r for r in self.tile.rows if self.facts.stride(stores[0], r) == 1]
+        return [p.row for r in along for p in self.parts[r] if p.row is not None and p.rows >= _FEWEST]
 
     def _is_exact(self) -> bool:
         """Whether no lane is beyond the end of its range."""

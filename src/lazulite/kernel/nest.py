@@ -13,7 +13,8 @@ from lazulite.ir.uop import UOp
 
 def extent(r: UOp) -> int:
     """The number of turns of a range, or the most where its extent is an expression."""
-    return max(int(r.src[0].vmax), 0)
+    size = r.src[0]
+    return size.arg if size.op is ops.CONST and size.arg >= 0 else max(int(size.vmax), 0)
 
 
 def is_fixed(r: UOp) -> bool:

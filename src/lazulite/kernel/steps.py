@@ -17,6 +17,8 @@ partitioning the range `n` makes `n.0` and `n.1`.  `parse(text(steps)) == steps`
                        elements do: they share an axis of the copy, which holds each element once
     keep 3 1           what is reduced over range 3 is computed into scratch memory, once, also for the same
                        expression over range 1 (which is cut in the same way)
+    epilogue 2.1       the tile of a sum waits in scratch memory, and what is made of it is computed in loops over the
+                       tile with vectors along this range, which has been its rows: memory is walked in order
     matrixunit 0.1 by 1.1 over 2.1 2.2
                        a matrix unit computes the sum over the last ranges: the first are rows and the others columns
                        of its result; the innermost range of each is inside of one instruction, further ones count
@@ -122,6 +124,13 @@ class Keep:
 
 
 @dataclass(frozen=True, slots=True)
+class Epilogue:
+    """What is made of a sum is computed in loops over its tile, whose rows over this range become the lanes."""
+
+    range: Name
+
+
+@dataclass(frozen=True, slots=True)
 class MatrixUnit:
     """A matrix unit computes a sum of products: which ranges are the rows, the columns and the depth of its tiles.
 
@@ -179,13 +188,13 @@ class Within:
 
 
 Step = (
-    Split | Partition | Reorder | Parallel | Vectorize | Tile | Group | Stage | Keep | MatrixUnit | Prefetch | Stream
-    | Block | Strip | Within
+    Split | Partition | Reorder | Parallel | Vectorize | Tile | Group | Stage | Keep | Epilogue | MatrixUnit | Prefetch
+    | Stream | Block | Strip | Within
 )  # fmt: skip
 _NUMBERED: dict[str, Callable[[Name, int], Step]] = {
     "split": Split, "partition": Partition, "block": Block, "strip": Strip,
 }  # fmt: skip
-_SINGLE = {kind.__name__.lower(): kind for kind in (Parallel, Vectorize, Tile, Group)}
+_SINGLE = {kind.__name__.lower(): kind for kind in (Parallel, Vectorize, Tile, Group, Epilogue)}
 
 
 def name_text(name: Name) -> str:

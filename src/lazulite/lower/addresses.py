@@ -52,17 +52,23 @@ def address(node: UOp) -> Address:
 
 
 def _kind(part: UOp) -> str:
+    within = [r.arg[1] in _REGISTERS for r in part.ranges]
+    if within and not any(within):
+        return "dynamic"
     if is_static(part):
         return "static"
-    return "mixed" if any(r.arg[1] in _REGISTERS for r in part.ranges) else "dynamic"
+    return "mixed" if within else "dynamic"
 
 
 def is_static(node: UOp) -> bool:
     """Whether this is a constant, or an index or gate that is known, for each lane and row, when code is written."""
     if node.op is ops.CONST:
         return True
-    if node.dtype.kind not in ("index", "bool") or any(r.arg[1] not in _REGISTERS for r in node.ranges):
+    if node.dtype.kind not in ("index", "bool"):
         return False
+    for r in node.ranges:
+        if r.arg[1] not in _REGISTERS:
+            return False
     return all(_is_plain(each) for each in toposort(node))
 
 

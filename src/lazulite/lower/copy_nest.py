@@ -18,7 +18,7 @@ from lazulite.base.errors import StageError
 from lazulite.ir import ops
 from lazulite.ir.bounds import linear
 from lazulite.ir.dtype import dtypes
-from lazulite.ir.uop import UOp, index, substitute, toposort
+from lazulite.ir.uop import UOp, index, replace_ranges, substitute, toposort
 from lazulite.kernel.flatten import flatten
 from lazulite.kernel.nest import by_order, extent
 
@@ -57,8 +57,8 @@ def copied(value: UOp, load: UOp, axes: Sequence[Sequence[UOp]], number: int, la
     scratch = UOp(ops.SCRATCH, value.dtype, (), (number, size, ALIGNMENT))
     held, copies = _moved(value, table, number)
     store = UOp(ops.STORE, dtypes.void, (scratch, flat(copies), held))
-    filled = UOp(ops.AFTER, value.dtype, (scratch, _in_vectors(store, copies, number, lanes)))
-    return UOp(ops.LOAD, value.dtype, (filled, _flat([axis.position for axis in table], [a.size for a in table])))
+    filled = UOp(ops.AFTER, value.dtype, (scratch, in_vectors(store, copies, number, lanes)))
+    return UOp(ops.LOAD, value.dtype, (filled, flat_over([axis.position for axis in table], [a.size for a in table])))
 
 
 def _axis(load: UOp, ranges: Sequence[UOp]) -> _Axis:
@@ -130,12 +130,13 @@ def _replaced(node: UOp, axis: _Axis, place: UOp) -> UOp:
 # --- loops --------------------------------------------------------------------------------------
 
 
-def _in_vectors(store: UOp, copies: Sequence[UOp], number: int, lanes: int) -> UOp:
+def in_vectors(store: UOp, copies: Sequence[UOp], number: int, lanes: int) -> UOp:
     """The nest of loops of a copy."""
     sink = UOp(ops.SINK, dtypes.void, (store,))
     (store,) = flatten(sink, frozenset(copies)).src
     loops = by_order(r for r in store.ranges if r.arg[0][:2] == (INNERMOST, number))
-    load = next(node for node in toposort(store.src[2]) if node.op is ops.LOAD)
+    inside = toposort(store.src[2], enter=lambda n: n.op is not ops.AFTER)
+    load = next(node for node in inside if node.op is ops.LOAD)
     within = [r for r in loops if r.src[0].op is ops.CONST and extent(r) > 1]
     read = max((r for r in within if coefficient(load.src[1], r) == 1), key=extent, default=None)
     written = next((r for r in within if coefficient(store.src[1], r) == 1), None)
@@ -147,7 +148,18 @@ def _in_vectors(store: UOp, copies: Sequence[UOp], number: int, lanes: int) -> U
     store, loops = _split(store, loops, lane, min(most, 1 << (extent(lane) - 1).bit_length()), "lane")
     if written is not None and across:
         store, loops = _split(store, loops, written, min(lanes, extent(written)), "row")
+        store, loops = _innermost(store, loops, lane)  # what is left of a line that was read is wanted next
     return in_loops(store, loops)
+
+
+def _innermost(store: UOp, loops: Sequence[UOp], r: UOp) -> tuple[UOp, list[UOp]]:
+    """The loop over blocks of a range inside of all others."""
+    outer = next((each for each in loops if each.arg[0] == (*r.arg[0], 0)), None)
+    if outer is None:
+        return store, list(loops)
+    last = max(each.arg[0] for each in loops)
+    moved = outer.replace(arg=((*last, 1), "loop"))
+    return replace_ranges([store], {outer: moved})[0], [moved if each is outer else each for each in loops]
 
 
 def _split(store: UOp, loops: Sequence[UOp], r: UOp, size: int, kind: str) -> tuple[UOp, list[UOp]]:
@@ -157,21 +169,22 @@ def _split(store: UOp, loops: Sequence[UOp], r: UOp, size: int, kind: str) -> tu
     outer = r.replace(src=(index(-(-turns // size)),), arg=((*order, 0), "loop"))
     first = outer * size if turns % size == 0 else (outer * size).minimum(turns - size)
     place = inner if turns <= size else _plus(first, inner)
-    (store,) = substitute([store], {r: place})
+    (store,) = replace_ranges([store], {r: place})
     if turns < size:
-        store = _gated(store, place < turns)
+        store = gated(store, place < turns)
     return store, [outer if each is r else each for each in loops if each is not r or turns > size]
 
 
-def _gated(store: UOp, gate: UOp) -> UOp:
-    """The store, and the loads in it, only where the gate allows; also those that say where others load."""
-    table: dict[UOp, UOp] = {}
-    for node in toposort(store.src[2]):
-        if node.op is ops.LOAD:
-            memory, place, *own = substitute(node.src, table)
-            table[node] = node.replace(src=(memory, place, own[0] & gate if own else gate))
-    value = substitute([store.src[2]], table)[0]
-    return store.replace(src=(*store.src[:2], value, store.src[3] & gate if len(store.src) > 3 else gate))
+def gated(store: UOp, gate: UOp) -> UOp:
+    """The store, and the loads that vary with the gate, only where it allows; also those that say where others load."""
+    done: dict[UOp, UOp] = {}
+    for node in toposort(store.src[2], enter=lambda n: n.op is not ops.AFTER):
+        src = tuple([done.get(s, s) for s in node.src])
+        if node.op is ops.LOAD and not node.ranges.isdisjoint(gate.ranges):
+            src = (*src[:2], src[2] & gate if len(src) > 2 else gate)
+        done[node] = node if src == node.src else node.replace(src=src)
+    own = store.src[3] & gate if len(store.src) > 3 else gate
+    return store.replace(src=(*store.src[:2], done[store.src[2]], own))
 
 
 def in_loops(store: UOp, loops: Sequence[UOp]) -> UOp:
@@ -192,10 +205,11 @@ def size_of(axis: UOp, known: set[UOp]) -> UOp:
 
 def flat(ranges: Sequence[UOp]) -> UOp:
     """The row-major position over the ranges."""
-    return _flat(ranges, [extent(r) for r in ranges])
+    return flat_over(ranges, [extent(r) for r in ranges])
 
 
-def _flat(positions: Sequence[UOp], sizes: Sequence[int]) -> UOp:
+def flat_over(positions: Sequence[UOp], sizes: Sequence[int]) -> UOp:
+    """The row-major position, given that on each axis and how long the axes are."""
     place, stride = index(0), 1
     for position, size in reversed(list(zip(positions, sizes, strict=True))):
         place = _plus(position if stride == 1 else position * stride, place)
