@@ -42,8 +42,6 @@ def write(
     if not is_alignment(alignment):
         raise ArgumentError(function, f"general.alignment is a power of two from 8 on, got {alignment!r:.40}")
     parts = {name: _described(name, tensor, function) for name, tensor in tensors.items()}
-    if parts:
-        Tensor.realize(*[part.data for part in parts.values()])
     head = MAGIC + struct.pack("<IQQ", 3, len(parts), len(facts))
     head += b"".join(_text(key) + _value(key, value, function) for key, value in facts.items())
     offset = 0
@@ -51,11 +49,11 @@ def write(
         head += _text(name) + struct.pack(
             f"<I{len(part.shape)}QIQ", len(part.shape), *part.shape[::-1], part.kind, offset
         )
-        offset += -(-part.data.nbytes() // alignment) * alignment
+        offset += -(-part.nbytes // alignment) * alignment
     with replacing(path) as file:
         file.write(head + bytes(-len(head) % alignment) * bool(parts))
-        for part in parts.values():
-            data = part.data.data()
+        for tensor in tensors.values():
+            data = (tensor.data if isinstance(tensor, Packed) else tensor).data()
             file.write(data)
             file.write(bytes(-data.nbytes % alignment))
 
@@ -63,16 +61,16 @@ def write(
 class _Part(NamedTuple):
     kind: int
     shape: tuple[int, ...]
-    data: Tensor
+    nbytes: int
 
 
 def _described(name: str, tensor: Tensor | Packed, function: str) -> _Part:
     if isinstance(tensor, Packed):
         kind, data = tensor
         row = data.shape[-1] // kind.nbytes * kind.elements
-        part = _Part(kind.number, (*data.shape[:-1], row), data)
+        part = _Part(kind.number, (*data.shape[:-1], row), data.nbytes())
     elif tensor.dtype in _NUMBERS:
-        part = _Part(_NUMBERS[tensor.dtype], tensor.shape, tensor)
+        part = _Part(_NUMBERS[tensor.dtype], tensor.shape, tensor.nbytes())
     else:
         known = ", ".join(dtype.name for dtype in _NUMBERS)
         raise ArgumentError(

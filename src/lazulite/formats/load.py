@@ -38,10 +38,10 @@ def load(path: str | os.PathLike[str], device: str | None = None) -> Any:
     >>> load("model.safetensors")["weight"].tolist()
     [1.0, 2.0]
     """
-    place = Path(path)
-    if place.is_dir():
-        return _folder(place, device)
-    source = Source(place)
+    files = model_files(Path(path))
+    if len(files) > 1:
+        return _joined(files, device)
+    source = Source(files[0])
     found = _READERS.get(format_of(source))
     if found is None:
         source.fail(
@@ -72,20 +72,21 @@ def format_of(source: Source) -> str:
     return ""
 
 
-def _folder(folder: Path, device: str | None) -> dict[str, Tensor]:
-    """The tensors of a folder: those that its index lists, or of all safetensors files, or of a GGUF file."""
-    indices = sorted(folder.glob("*" + INDEX))
+def model_files(place: Path) -> list[Path]:
+    """The file itself; of a folder its index, or all of its safetensors files, or its one GGUF file."""
+    if not place.is_dir():
+        return [place]
+    indices, files = sorted(place.glob("*" + INDEX)), sorted(place.glob("*.safetensors"))
+    models = [path for path in sorted(place.glob("*.gguf")) if not gguf.is_later_part(path)]
     if len(indices) == 1:
-        return _listed(Source(indices[0]), device)
-    files = sorted(folder.glob("*.safetensors"))
+        return indices
     if files and not indices:
-        return _joined(files, device)
-    models = [path for path in sorted(folder.glob("*.gguf")) if not gguf.is_later_part(path)]
-    if len(models) == 1 and not files:
-        return gguf.read(models[0]).tensors(device)
+        return files
+    if len(models) == 1 and not indices:
+        return models
     names = ", ".join(path.name for path in (*indices, *files, *models)) or "none"
     raise FormatError(
-        "load", "a folder holds one model, as safetensors or GGUF", file=str(folder), field="the folder", offset=0,
+        "load", "a folder holds one model, as safetensors or GGUF", file=str(place), field="the folder", offset=0,
         rule=f"What there is: {names:.200}", hint="name the file",
     )  # fmt: skip
 

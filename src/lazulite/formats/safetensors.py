@@ -70,24 +70,21 @@ def write(
     tensors: Mapping[str, Tensor], path: str | os.PathLike[str], metadata: Mapping[str, str] | None = None,
     function: str = "safe_save",
 ) -> None:  # fmt: skip
-    """Write tensors and free texts; the largest elements stand first, so that each is aligned."""
+    """Write tensors, asked for one by one, and free texts; the largest elements stand first, so each is aligned."""
     texts = dict(metadata or {})
     if _METADATA in tensors or not all(type(text) is str for pair in texts.items() for text in pair):
         raise ArgumentError(function, f"metadata are texts by name, and no tensor is called {_METADATA}")
-    for name, tensor in tensors.items():
-        if tensor.dtype.name not in _CODES:
-            raise ArgumentError(function, f"{name} has dtype {tensor.dtype.name}, which safetensors does not have")
-    if tensors:
-        Tensor.realize(*tensors.values())
-    order = sorted(tensors, key=lambda name: (-tensors[name].dtype.itemsize, name))
+    kinds = {name: (tensor.dtype, tensor.shape) for name, tensor in tensors.items()}
+    for name, (dtype, _) in kinds.items():
+        if dtype.name not in _CODES:
+            raise ArgumentError(function, f"{name} has dtype {dtype.name}, which safetensors does not have")
+    order = sorted(kinds, key=lambda name: (-kinds[name][0].itemsize, name))
     header: dict[str, Any] = {_METADATA: texts} if texts else {}
     begin = 0
     for name in order:
-        tensor = tensors[name]
-        end = begin + math.prod(tensor.shape) * tensor.dtype.itemsize
-        header[name] = {
-            "dtype": _CODES[tensor.dtype.name], "shape": list(tensor.shape), "data_offsets": [begin, end]
-        }  # fmt: skip
+        dtype, shape = kinds[name]
+        end = begin + math.prod(shape) * dtype.itemsize
+        header[name] = {"dtype": _CODES[dtype.name], "shape": list(shape), "data_offsets": [begin, end]}
         begin = end
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % _PREFIX)

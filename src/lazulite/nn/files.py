@@ -63,6 +63,8 @@ def safe_save(
     >>> safe_save({"a": Tensor([1, 2])}, "model.safetensors")
     """
     texts = {name: text if isinstance(text, str) else json.dumps(text) for name, text in (metadata or {}).items()}
+    if tensors:
+        Tensor.realize(*tensors.values())
     safetensors.write(tensors, fn, texts)
 
 

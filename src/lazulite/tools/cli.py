@@ -1,4 +1,4 @@
-"""The command line: `lazulite demo|devices|doctor|explain|bench|tune|replay`.
+"""The command line: `lazulite demo|devices|doctor|explain|bench|tune|replay|inspect|convert`.
 
 Each command is a function that takes the parsed arguments and writes its result to stdout.  Exit
 code 0: done.  1: it could not be done, the reason is on stderr.  2: the command line was not
@@ -83,6 +83,20 @@ def replay(options: argparse.Namespace) -> None:
     compile_again(options.file)
 
 
+def inspect(options: argparse.Namespace) -> None:
+    """Tell what is in a model file: format, metadata, tensors, memory."""
+    from lazulite.tools.inspect import inspect as look_inside
+
+    look_inside(options)
+
+
+def convert(options: argparse.Namespace) -> None:
+    """Write the tensors of a model file in another format."""
+    from lazulite.tools.convert import convert as read_and_write
+
+    read_and_write(options)
+
+
 # --- what is reported ----------------------------------------------------------------------------
 
 
@@ -143,7 +157,7 @@ def _setting_rows() -> list[tuple[str, ...]]:
 
 COMMANDS: dict[str, Callable[[argparse.Namespace], None]] = {
     "demo": demo, "devices": devices, "doctor": doctor, "explain": explain, "bench": bench, "tune": tune,
-    "replay": replay,
+    "replay": replay, "inspect": inspect, "convert": convert,
 }  # fmt: skip
 
 
@@ -161,6 +175,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_tune_arguments(parsers["tune"])
     _add_bench_arguments(parsers["bench"])
     parsers["replay"].add_argument("file", help="the path that the StageError named")
+    _add_file_arguments(parsers["inspect"], parsers["convert"])
     return parser
 
 
@@ -176,6 +191,16 @@ def _add_tune_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seconds", type=int, metavar="N", default=0, help="for each kernel (default: BEAM_SECONDS)")
     parser.add_argument("--steps", action="store_true", help="print the steps that were found")
     parser.add_argument("script", help="the program to run; what it is given comes after --")
+
+
+def _add_file_arguments(inspecting: argparse.ArgumentParser, converting: argparse.ArgumentParser) -> None:
+    inspecting.add_argument("file", help="a file or a folder of safetensors, GGUF, torch, NPY or NPZ")
+    inspecting.add_argument("--key", metavar="NAME", help="only this entry of the metadata, in full")
+    inspecting.add_argument("--json", action="store_true", help="everything, for programs")
+    converting.add_argument("source", metavar="IN", help="a file or a folder of safetensors, GGUF, torch, NPY or NPZ")
+    converting.add_argument("target", metavar="OUT", help="the new file: .safetensors, .npz or .gguf")
+    converting.add_argument("--dtype", default="", metavar="TYPE", help="floats as float32, float16 or bfloat16")
+    converting.add_argument("--below", default="", metavar="NAME", help="only tensors below this name, without it")
 
 
 def _add_bench_arguments(parser: argparse.ArgumentParser) -> None:
@@ -206,6 +231,8 @@ def main(arguments: Sequence[str]) -> int:
     try:
         read_environment(os.environ)  # a misspelt setting is told by every command, not only by those that need one
         COMMANDS[options.command](options)
+    except BrokenPipeError:  # who reads the output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (LazuliteError, OSError) as error:
         say(f"lazulite {options.command}: {error}")
         return FAILED
