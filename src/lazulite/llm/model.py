@@ -1,0 +1,163 @@
+"""The forward pass of a language model, with a cache of keys and values.
+
+`Model` applies what its weights and its `Config` ask for: a bias that is there is added, a norm that is
+there is applied, joined matrices are taken apart.  So one definition serves all families.  Weights are
+named as in GGUF files.  A step takes the tokens of some sequences at their next positions, writes their
+keys and values into the cache and gives hidden states; `logits` makes scores of those that are wanted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lazulite.base.errors import FormatError
+from lazulite.llm.cache import Cache, Places
+from lazulite.llm.config import Config, Rope
+from lazulite.llm.rope import angles, turned
+from lazulite.tensor.tensor import Tensor
+
+
+class Model:
+    """A model with its weights; `positions` is the longest text that it is asked for."""
+
+    def __init__(self, config: Config, weights: Mapping[str, Tensor], positions: int) -> None:
+        self.config, self.weights = config, dict(weights)
+        factors = weights.get("rope_freqs.weight")
+        self.angles: dict[Rope, tuple[Tensor, Tensor]] = {}
+        for block in range(config.blocks):
+            rope = config.rope_of(block)
+            if rope is not None and rope not in self.angles:
+                cosines, sines = angles(rope, positions, factors)
+                self.angles[rope] = cosines.realize(sines), sines
+        self._require("token_embd.weight", "output_norm.weight")
+        for block in range(config.blocks):
+            self._require(f"blk.{block}.attn_norm.weight", f"blk.{block}.attn_output.weight")
+
+    def _require(self, *names: str) -> None:
+        for name in names:
+            if name not in self.weights:
+                raise FormatError("load", f"a model of the family {self.config.family} has a weight {name}", field=name)
+
+    @property
+    def vocabulary(self) -> int:
+        """How many tokens there are."""
+        return int(self.weights["token_embd.weight"].shape[0])
+
+    # --- the whole ------------------------------------------------------------------------------
+
+    def hidden(self, tokens: Tensor, places: Places, cache: Cache) -> Tensor:
+        """The hidden states (rows, time, width) after all blocks, for tokens (rows, time) at their places."""
+        x = self.weights["token_embd.weight"][tokens] * self.config.embedding_scale
+        if "position_embd.weight" in self.weights:
+            x = x + places.pick(self.weights["position_embd.weight"])
+        for number in range(self.config.blocks):
+            x = self._block(number, x, places, cache)
+        return self._norm(x, "output_norm")
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """The score of each token of the vocabulary as the next one."""
+        matrix = "output" if "output.weight" in self.weights else "token_embd"
+        scores = self._linear(hidden, matrix)
+        cap = self.config.logit_cap
+        return (scores * (1.0 / cap)).tanh() * cap if cap else scores
+
+    def _block(self, number: int, x: Tensor, places: Places, cache: Cache) -> Tensor:
+        prefix = f"blk.{number}."
+        normed = self._norm(x, prefix + "attn_norm")
+        attended = self._attention(number, normed, places, cache)
+        if self.config.parallel:
+            return x + attended + self._feed_forward(prefix, normed)
+        x = x + self._norm_if_there(attended, prefix + "post_attention_norm")
+        out = self._feed_forward(prefix, self._norm(x, prefix + "ffn_norm"))
+        return x + self._norm_if_there(out, prefix + "post_ffw_norm")
+
+    # --- attention ------------------------------------------------------------------------------
+
+    def _attention(self, number: int, x: Tensor, places: Places, cache: Cache) -> Tensor:
+        config, prefix = self.config, f"blk.{number}."
+        queries, keys, values = self._heads(prefix, x)
+        rope = config.rope_of(number)
+        if rope is not None:
+            cosines, sines = [places.pick(table).unsqueeze(-3) for table in self.angles[rope]]
+            queries = turned(queries, cosines, sines, rope.adjacent)
+            keys = turned(keys, cosines, sines, rope.adjacent)
+        past_keys, past_values = cache.extended(number, keys, values, places)
+        groups, (rows, _, time, width) = config.heads // config.kv_heads, queries.shape
+        queries = queries.reshape(rows, config.kv_heads, groups, time, width)
+        scores = (queries @ past_keys.unsqueeze(2).transpose(-1, -2)) * config.scale
+        if config.attention_cap:
+            scores = (scores * (1.0 / config.attention_cap)).tanh() * config.attention_cap
+        seen = places.seen(config.window_of(number))
+        if seen is not None:
+            scores = seen.where(scores, -float("inf"))
+        mixed = (scores.softmax(-1) @ past_values.unsqueeze(2)).reshape(rows, config.heads, time, width)
+        return self._linear(mixed.transpose(1, 2).reshape(rows, time, config.heads * width), prefix + "attn_output")
+
+    def _heads(self, prefix: str, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values, (rows, heads, time, head_width) each."""
+        config = self.config
+        sizes = [config.heads, config.kv_heads, config.kv_heads]
+        if prefix + "attn_qkv.weight" in self.weights:
+            joined = self._linear(x, prefix + "attn_qkv")
+            parts = list(joined.split([size * config.head_width for size in sizes], dim=-1))
+        else:
+            parts = [self._linear(x, prefix + name) for name in ("attn_q", "attn_k", "attn_v")]
+        shaped = [part.reshape(*x.shape[:2], size, config.head_width) for part, size in zip(parts, sizes, strict=True)]
+        queries, keys, values = [self._norm_if_there(part, prefix + name) if name else part for part, name in zip(
+            shaped, ("attn_q_norm", "attn_k_norm", ""), strict=True)]  # fmt: skip
+        return queries.transpose(1, 2), keys.transpose(1, 2), values.transpose(1, 2)
+
+    # --- the feed-forward network -----------------------------------------------------------------
+
+    def _feed_forward(self, prefix: str, x: Tensor) -> Tensor:
+        if prefix + "ffn_gate_inp.weight" in self.weights:
+            return self._experts(prefix, x)
+        up = self._linear(x, prefix + "ffn_up")
+        if prefix + "ffn_gate.weight" in self.weights:
+            hidden = self._activated(self._linear(x, prefix + "ffn_gate")) * up
+        elif up.shape[-1] == 2 * self.weights[prefix + "ffn_down.weight"].shape[-1]:  # gate and values in one matrix
+            gate, values = up.chunk(2, dim=-1)
+            hidden = self._activated(gate) * values
+        else:
+            hidden = self._activated(up)
+        return self._linear(hidden, prefix + "ffn_down")
+
+    def _experts(self, prefix: str, x: Tensor) -> Tensor:
+        """A weighted sum of the networks that a row of scores chooses for each token."""
+        config = self.config
+        chances = self._linear(x, prefix + "ffn_gate_inp").softmax(-1)
+        shares, chosen = chances.topk(config.experts_used, dim=-1)
+        if config.normalise_experts:
+            shares = shares / shares.sum(-1, keepdim=True)
+        result = None
+        for place in range(config.experts_used):
+            expert, share = chosen[..., place], shares[..., place : place + 1]
+            gate, up = [self._of_expert(x, prefix + name, expert) for name in ("ffn_gate_exps", "ffn_up_exps")]
+            part = self._of_expert(self._activated(gate) * up, prefix + "ffn_down_exps", expert) * share
+            result = part if result is None else result + part
+        if result is None:
+            raise FormatError("load", "a model of experts uses one at least", field="expert_used_count")
+        return result
+
+    def _of_expert(self, x: Tensor, name: str, expert: Tensor) -> Tensor:
+        """x (rows, time, in) times the matrix of each token's expert."""
+        matrices = self.weights[name + ".weight"][expert]  # (rows, time, out, in)
+        return (matrices * x.unsqueeze(-2)).sum(-1)
+
+    def _activated(self, x: Tensor) -> Tensor:
+        return x.silu() if self.config.activation == "silu" else x.gelu(approximate="tanh")
+
+    # --- parts ------------------------------------------------------------------------------------
+
+    def _linear(self, x: Tensor, name: str) -> Tensor:
+        return x.linear(self.weights[name + ".weight"].transpose(), self.weights.get(name + ".bias"))
+
+    def _norm_if_there(self, x: Tensor, name: str) -> Tensor:
+        return self._norm(x, name) if name + ".weight" in self.weights else x
+
+    def _norm(self, x: Tensor, name: str) -> Tensor:
+        weight, bias = self.weights[name + ".weight"], self.weights.get(name + ".bias")
+        if not self.config.rms:
+            x = x - x.mean(-1, keepdim=True)
+        scaled = x * (x.square().mean(-1, keepdim=True) + self.config.epsilon).rsqrt() * weight
+        return scaled if bias is None else scaled + bias
