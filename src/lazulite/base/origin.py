@@ -5,7 +5,7 @@ nor to the standard library, and returns it as an `Origin`.  Taking one is cheap
 notes two code objects and a position; file, line and text are worked out when somebody asks.  An
 `Origin` never keeps a frame, and so no local variable, alive.
 
-`lazulite.tools` counts as a user: its programs call the library as everybody else does.
+`lazulite.llm` and `lazulite.tools` count as users: they call the library as everybody else does.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from itertools import islice
 from types import CodeType, FrameType
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_TOOLS = os.path.join(_PACKAGE, "tools") + os.sep
+_PROGRAMS = tuple([os.path.join(_PACKAGE, name) + os.sep for name in ("llm", "tools")])
 _LIBRARY = sysconfig.get_paths()["stdlib"] + os.sep
 _SITE_PACKAGES = ("site-packages", "dist-packages")
 
@@ -31,7 +31,7 @@ def _kind_of(file: str) -> int:
     if file.startswith("<"):  # typed in, or made by dataclasses and the like on behalf of some module
         return _INSIDE if file.startswith("<frozen ") else _UNCLEAR
     if file.startswith(_PACKAGE):
-        return _USER if file.startswith(_TOOLS) else _INSIDE
+        return _USER if file.startswith(_PROGRAMS) else _INSIDE
     if file.startswith(_LIBRARY) and not any(part in file for part in _SITE_PACKAGES):
         return _INSIDE
     return _USER

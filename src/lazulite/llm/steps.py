@@ -6,6 +6,7 @@ Each is compiled once for all lengths.  A `Stepper` holds the cache that they sh
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 from lazulite.ir.size import Variable
@@ -25,15 +26,24 @@ class Stepper:
     """Runs a model on `slots` sequences of at most `positions` tokens."""
 
     def __init__(self, model: Model, slots: int, positions: int) -> None:
-        config = model.config
         self.model, self.slots, self.positions = model, slots, positions
-        self.cache = Cache(config.blocks, slots, config.kv_heads, positions + CHUNK, config.head_width)
+        self.cache = self._new_cache(slots)
         self._slot = Variable("slot", 0, slots - 1) if slots > 1 else None
         self._start = Variable("start", 0, positions - 1)
         self._time = Variable("time", _GRAIN, CHUNK, multiple_of=_GRAIN)
         self._length = Variable("length", 1, positions)
         self._places = [Variable(f"position{slot}", 0, positions - 1) for slot in range(slots)]
         self._prompt, self._single, self._every = jit(self._prompt_step), jit(self._single_step), jit(self._every_step)
+        self._sums = jit(self._sum_step)
+
+    @cached_property
+    def aside(self) -> Cache:
+        """Keys and values of a text that is embedded."""
+        return self._new_cache(1)
+
+    def _new_cache(self, slots: int) -> Cache:
+        config = self.model.config
+        return Cache(config.blocks, slots, config.kv_heads, self.positions + CHUNK, config.head_width)
 
     # --- what a caller asks for -------------------------------------------------------------------
 
@@ -57,6 +67,19 @@ class Stepper:
         given = Tensor([[token] for token in tokens], dtype="int32")
         return self._every(given, table, places, self._length.bind(max(positions) + 1)).numpy()[:, 0]
 
+    def embedding(self, tokens: Sequence[int]) -> list[float]:
+        """The mean of the hidden states of a text, scaled to length 1."""
+        total: Any = 0.0
+        _ = self.aside  # made before anything is captured
+        for start in range(0, len(tokens), CHUNK):
+            part = tokens[start : start + CHUNK]
+            padded = -(-len(part) // _GRAIN) * _GRAIN
+            given = Tensor([[*part, *[0] * (CHUNK - len(part))]], dtype="int32")
+            count = Tensor([len(part)], dtype="int32")
+            total = total + self._sums(given, count, self._start.bind(start), self._time.bind(padded)).numpy()
+        row = total / max(float((total * total).sum()) ** 0.5, 1e-30)
+        return [float(value) for value in row]
+
     def _bound(self, slot: int) -> int:
         return slot if self._slot is None else self._slot.bind(slot)
 
@@ -68,6 +91,10 @@ class Stepper:
     def _prompt_step(self, tokens: Tensor, last: Tensor, slot: int, start: int, time: int) -> Tensor:
         hidden = self.model.hidden(tokens[:, :time], OneSlot(slot, start, time), self.cache)
         return self.model.logits(hidden[0][last])
+
+    def _sum_step(self, tokens: Tensor, count: Tensor, start: int, time: int) -> Tensor:
+        hidden = self.model.hidden(tokens[:, :time], OneSlot(0, start, time), self.aside)[0]
+        return (Tensor.arange(time).unsqueeze(1) < count).where(hidden, 0.0).sum(0)
 
     def _single_step(self, token: Tensor, slot: int, start: int) -> Tensor:
         return self.model.logits(self.model.hidden(token, OneSlot(slot, start, 1), self.cache))

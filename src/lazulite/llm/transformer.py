@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +76,7 @@ class Transformer:
 
     def steps(
         self, token_ids: Sequence[int], max_tokens: int, sampling: Sampling, ends: Iterable[int] | None = None
-    ) -> Iterator[Step]:
+    ) -> Generator[Step, None, None]:
         """As `generate`, with what is known about each token.  Closing the iterator frees its slot."""
         if max_tokens < 1:
             raise ArgumentError("generate", f"max_tokens is 1 at least, got {max_tokens}")

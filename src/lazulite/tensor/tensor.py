@@ -111,6 +111,8 @@ class Tensor(
         if node.origin is not None:
             return
         node.origin = origin = user_frame()
+        if origin is None:  # a thread that runs nothing but this package
+            return
         pending = [source for source in node.src if source.origin is None]
         while pending:
             node = pending.pop()

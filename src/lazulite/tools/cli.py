@@ -1,4 +1,4 @@
-"""The command line: `lazulite demo|devices|doctor|explain|bench|tune|replay|inspect|convert`.
+"""The command line: `lazulite demo|devices|doctor|explain|bench|tune|replay|inspect|convert|llm|serve`.
 
 Each command is a function that takes the parsed arguments and writes its result to stdout.  Exit
 code 0: done.  1: it could not be done, the reason is on stderr.  2: the command line was not
@@ -97,6 +97,30 @@ def convert(options: argparse.Namespace) -> None:
     read_and_write(options)
 
 
+def llm(options: argparse.Namespace) -> None:
+    """Answer a question with a language model, or talk to it."""
+    from lazulite.tools.chat import answer_once, converse
+
+    how = {
+        "most": options.max_tokens, "temperature": options.temperature, "seed": options.seed, "system": options.system,
+        "context": options.context,
+    }  # fmt: skip
+    if options.prompt is None:
+        converse(options.model, **how)
+    else:
+        answer_once(options.model, options.prompt, **how)
+
+
+def serve(options: argparse.Namespace) -> None:
+    """Serve a language model over HTTP, in OpenAI's form."""
+    from lazulite.tools.serve import serve as run_server
+
+    run_server(
+        options.model, host=options.host, port=options.port, key=options.api_key, slots=options.slots,
+        context=options.context, names=_listed(options.names),
+    )  # fmt: skip
+
+
 # --- what is reported ----------------------------------------------------------------------------
 
 
@@ -157,7 +181,7 @@ def _setting_rows() -> list[tuple[str, ...]]:
 
 COMMANDS: dict[str, Callable[[argparse.Namespace], None]] = {
     "demo": demo, "devices": devices, "doctor": doctor, "explain": explain, "bench": bench, "tune": tune,
-    "replay": replay, "inspect": inspect, "convert": convert,
+    "replay": replay, "inspect": inspect, "convert": convert, "llm": llm, "serve": serve,
 }  # fmt: skip
 
 
@@ -176,6 +200,8 @@ def _parser() -> argparse.ArgumentParser:
     _add_bench_arguments(parsers["bench"])
     parsers["replay"].add_argument("file", help="the path that the StageError named")
     _add_file_arguments(parsers["inspect"], parsers["convert"])
+    _add_llm_arguments(parsers["llm"])
+    _add_serve_arguments(parsers["serve"])
     return parser
 
 
@@ -219,6 +245,26 @@ def _add_bench_arguments(parser: argparse.ArgumentParser) -> None:
         "--reuse", action="store_true", help="results in memory that was used before, for every library"
     )
     parser.add_argument("--quick", action="store_true", help="tiny sizes and few turns, to see that it works")
+
+
+def _add_llm_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", help="a GGUF file, or a folder with config.json, safetensors and tokenizer.json")
+    parser.add_argument("prompt", nargs="?", help="the question; without one, a conversation begins")
+    parser.add_argument("--max-tokens", metavar="N", type=int, default=512, help="for each answer (default 512)")
+    parser.add_argument("--temperature", metavar="T", type=float, default=0.0, help="0 (the default): the likeliest")
+    parser.add_argument("--seed", metavar="S", type=int, help="fixes the draws at a temperature above 0")
+    parser.add_argument("--system", metavar="TEXT", default="", help="what the model is told before")
+    parser.add_argument("--context", metavar="N", type=int, help="tokens that there is room for (default 4096)")
+
+
+def _add_serve_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", help="a GGUF file, or a folder with config.json, safetensors and tokenizer.json")
+    parser.add_argument("--host", default="127.0.0.1", help="the address to listen at (default 127.0.0.1)")
+    parser.add_argument("--port", type=int, default=8080, help="the port (default 8080)")
+    parser.add_argument("--api-key", metavar="K", help="what clients have to send")
+    parser.add_argument("--slots", metavar="N", type=int, default=4, help="requests worked on at once (default 4)")
+    parser.add_argument("--context", metavar="N", type=int, help="tokens of each request (default 4096)")
+    parser.add_argument("--names", metavar="NAMES", default="", help="further names clients may call: a.example,b")
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from typing import Any
+
 import pytest
 
 from lazulite import Context, DTypeError, ShapeError, Tensor, UOp, dtypes
@@ -65,3 +68,14 @@ def test_training_is_a_setting_of_a_block() -> None:
         with Context(TRAINING=0):
             assert not Tensor.training()
     assert not Tensor.training()
+
+
+def test_a_thread_without_a_line_of_the_user_builds_graphs_that_share_values() -> None:
+    """Where no line is to be noted, nothing is searched for places to note it."""
+    source = "def doubled(x):\n    for _ in range(64):\n        x = x + x\n    found.append(x)\n"
+    inside: dict[str, Any] = {"__name__": "lazulite.made.up", "found": []}
+    exec(compile(source, "<made>", "exec"), inside)
+    thread = threading.Thread(target=inside["doubled"], args=(Tensor([1.0]),))
+    thread.start()
+    thread.join()
+    assert [2.0**64] == inside["found"][0].tolist()
