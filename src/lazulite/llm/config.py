@@ -15,6 +15,11 @@ from lazulite.base.errors import FormatError
 
 FAMILIES = ("llama", "qwen2", "qwen3", "gemma2", "gemma3", "phi2", "phi3", "gpt2", "olmoe", "qwen2moe", "qwen3moe")
 """The families that are known, by GGUF's names (Mistral, SmolLM2 and Mixtral are of the family llama)."""
+_KINDS = {
+    "mistral": "llama", "mixtral": "llama", "gemma3_text": "gemma3", "phi": "phi2", "qwen2_moe": "qwen2moe",
+    "qwen3_moe": "qwen3moe",
+}  # fmt: skip
+"""What Hugging Face calls them, where it is another name."""
 _ADJACENT = ("llama",)
 """Families whose files turn neighbouring elements together; all others turn an element with one half a head away."""
 
@@ -102,11 +107,10 @@ def from_gguf(metadata: Mapping[str, Any], file: str) -> Config:
     return of_family(config)
 
 
-def from_hugging_face(facts: Mapping[str, Any], file: str) -> Config:
+def from_hugging_face(facts: dict[str, Any], file: str) -> Config:
     """The facts in a config.json."""
-    family = {"mistral": "llama", "mixtral": "llama", "gemma3_text": "gemma3", "phi": "phi2"}.get(
-        str(facts.get("model_type")), str(facts.get("model_type"))
-    )
+    kind = str(facts.get("model_type"))
+    family = _KINDS.get(kind, kind)
     if family == "gpt2":
         facts = {**facts, "hidden_size": facts["n_embd"], "num_hidden_layers": facts["n_layer"],
                  "num_attention_heads": facts["n_head"], "max_position_embeddings": facts["n_positions"]}  # fmt: skip
@@ -114,8 +118,9 @@ def from_hugging_face(facts: Mapping[str, Any], file: str) -> Config:
         heads, width = int(facts["num_attention_heads"]), int(facts["hidden_size"])
         head_width = int(facts.get("head_dim") or width // heads)
         rope_facts = facts.get("rope_parameters") or facts.get("rope_scaling") or {}
+        rope_facts = rope_facts.get("full_attention", rope_facts)  # which may stand beside "sliding_attention"
         base = float(facts.get("rope_theta") or rope_facts.get("rope_theta") or 10000.0)
-        turned = int(head_width * float(facts.get("partial_rotary_factor") or 1.0))
+        turned = int(head_width * float((facts | rope_facts).get("partial_rotary_factor") or 1.0))
         scale = float(rope_facts.get("factor", 1.0)) if _kind_of_rope(rope_facts) == "linear" else 1.0
         config = Config(
             family, int(facts["num_hidden_layers"]), width, heads,
@@ -147,6 +152,10 @@ def of_family(config: Config) -> Config:
             "load", f"models of the family {family!r} are not known", field="general.architecture",
             hint=f"the known ones are {', '.join(FAMILIES)}",
         )  # fmt: skip
+    if config.experts and not 0 < config.experts_used <= config.experts:
+        raise FormatError(
+            "load", f"of {config.experts} experts {config.experts_used} cannot be used", field="expert_used_count"
+        )
     if family == "gemma2":
         return replace(
             config, activation="gelu_tanh", embedding_scale=scale, window=config.window or 4096, window_every=2,

@@ -8,7 +8,7 @@ keys and values into the cache and gives hidden states; `logits` makes scores of
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from lazulite.base.errors import FormatError
 from lazulite.llm.cache import Cache, Places
@@ -102,10 +102,19 @@ class Model:
             parts = list(joined.split([size * config.head_width for size in sizes], dim=-1))
         else:
             parts = [self._linear(x, prefix + name) for name in ("attn_q", "attn_k", "attn_v")]
-        shaped = [part.reshape(*x.shape[:2], size, config.head_width) for part, size in zip(parts, sizes, strict=True)]
-        queries, keys, values = [self._norm_if_there(part, prefix + name) if name else part for part, name in zip(
-            shaped, ("attn_q_norm", "attn_k_norm", ""), strict=True)]  # fmt: skip
-        return queries.transpose(1, 2), keys.transpose(1, 2), values.transpose(1, 2)
+        shaped = [
+            self._heads_of(part, size, prefix + name)
+            for part, size, name in zip(parts, sizes, ("attn_q_norm", "attn_k_norm", "no_norm"), strict=True)
+        ]
+        return shaped[0], shaped[1], shaped[2]
+
+    def _heads_of(self, x: Tensor, heads: int, norm: str) -> Tensor:
+        """x (rows, time, heads * head_width) by heads, after a norm of each head or of all together."""
+        weight, width = self.weights.get(norm + ".weight"), self.config.head_width
+        if weight is not None and weight.shape[0] != width:
+            x, weight = self._norm(x, norm), None
+        x = x.reshape(*x.shape[:2], heads, width)
+        return (x if weight is None else self._norm(x, norm)).transpose(1, 2)
 
     # --- the feed-forward network -----------------------------------------------------------------
 
@@ -126,18 +135,16 @@ class Model:
         """A weighted sum of the networks that a row of scores chooses for each token."""
         config = self.config
         chances = self._linear(x, prefix + "ffn_gate_inp").softmax(-1)
-        shares, chosen = chances.topk(config.experts_used, dim=-1)
-        if config.normalise_experts:
-            shares = shares / shares.sum(-1, keepdim=True)
-        result = None
-        for place in range(config.experts_used):
-            expert, share = chosen[..., place], shares[..., place : place + 1]
+        numbers = Tensor.arange(config.experts)
+        parts, shares = [], []
+        for _ in range(config.experts_used):  # few of few: looking for the greatest is cheaper than sorting
+            expert = chances.argmax(-1)
+            shares.append(chances.max(-1, keepdim=True))
+            chances = (numbers == expert.unsqueeze(-1)).where(-1.0, chances)
             gate, up = [self._of_expert(x, prefix + name, expert) for name in ("ffn_gate_exps", "ffn_up_exps")]
-            part = self._of_expert(self._activated(gate) * up, prefix + "ffn_down_exps", expert) * share
-            result = part if result is None else result + part
-        if result is None:
-            raise FormatError("load", "a model of experts uses one at least", field="expert_used_count")
-        return result
+            parts.append(self._of_expert(self._activated(gate) * up, prefix + "ffn_down_exps", expert))
+        total = _sum(shares) if config.normalise_experts else 1.0
+        return _sum([part * (share / total) for part, share in zip(parts, shares, strict=True)])
 
     def _of_expert(self, x: Tensor, name: str, expert: Tensor) -> Tensor:
         """x (rows, time, in) times the matrix of each token's expert."""
@@ -161,3 +168,10 @@ class Model:
             x = x - x.mean(-1, keepdim=True)
         scaled = x * (x.square().mean(-1, keepdim=True) + self.config.epsilon).rsqrt() * weight
         return scaled if bias is None else scaled + bias
+
+
+def _sum(parts: Sequence[Tensor]) -> Tensor:
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total

@@ -41,7 +41,7 @@ _GEMMA = {
 _EXPERT = re.compile(r"(?:mlp|block_sparse_moe)\.experts\.(\d+)\.(\w+)\.weight")
 _EXPERT_PARTS = {"w1": "ffn_gate", "w3": "ffn_up", "w2": "ffn_down", "gate_proj": "ffn_gate", "up_proj": "ffn_up",
                  "down_proj": "ffn_down"}  # fmt: skip
-_IGNORED = re.compile(r".*(rotary_emb\.inv_freq|attn\.bias|attn\.masked_bias)")
+_IGNORED = re.compile(r".*(rotary_emb\.inv_freq|\.attn\.bias|\.attn\.masked_bias)")
 
 
 def from_gguf_file(path: Path) -> tuple[Config, dict[str, Tensor], Mapping[str, Any]]:
