@@ -158,8 +158,8 @@ MEASURES = (
     Measure(
         "numpy", "NumPy",
         '`[n for n in dir(space) if not n.startswith("_")]` for `numpy`, `numpy.linalg` and `numpy.fft` where the'
-        " value is a routine or a ufunc; a name counts as a function of the NumPy namespace in `interop` or as an attribute"
-        " of `Tensor`",
+        " value is a routine or a ufunc; a name counts as a function of the NumPy namespace in `interop` or as an"
+        " attribute of `Tensor`",
         numpy_names, ("numpy", "tensor"), 60,
     ),
 )  # fmt: skip

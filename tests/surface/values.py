@@ -90,8 +90,7 @@ def is_complex(value: Any) -> bool:
 def leaves(value: Any) -> list[Any]:
     """What a call gave as a flat list of NumPy arrays and plain values."""
     if isinstance(value, torch.Tensor):
-        value = value.detach().resolve_conj().resolve_neg()
-        return [value.float().numpy() if value.dtype is torch.bfloat16 else value.numpy()]
+        return [(value.float() if value.dtype is torch.bfloat16 else value).numpy(force=True)]
     if isinstance(value, Tensor):
         if value.dtype is dtypes.bfloat16:
             value = value.float()

@@ -75,14 +75,29 @@ class ArrangeMethods(MovementMethods):
         final = tuple([count * size for count, size in zip(counts, shape, strict=True)])
         return self.reshape(split).expand(grown).reshape(final)
 
-    def repeat_interleave(self, repeats: int, dim: int | None = None) -> Self:
+    def repeat_interleave(self, repeats: Any, dim: int | None = None, *, output_size: int | None = None) -> Self:
         """Each element repeated in place, along one axis or in the flattened tensor.
+
+        Several `repeats` are for the places of the axis one by one, and are looked at now; `output_size` is what they
+        sum to.
 
         >>> Tensor([1, 2]).repeat_interleave(2).tolist()
         [1, 1, 2, 2]
         """
         x = self.flatten() if dim is None else self
         at = one_axis("repeat_interleave", 0 if dim is None else dim, len(x.shape))
+        if not isinstance(repeats, int):
+            counts = repeats.flatten().tolist() if hasattr(repeats, "flatten") else list(repeats)
+            if len(counts) == 1:
+                return x.repeat_interleave(counts[0], at)
+            if len(counts) != x.shape[at] or min(counts, default=0) < 0:
+                raise ShapeError(
+                    "repeat_interleave", f"{len(counts)} counts for an axis of {x.shape[at]}", about={"tensor": self}
+                )
+            places = [place for place, count in enumerate(counts) for _ in range(count)]
+            if not places:
+                return x._part(at, 0, 0)
+            return x._derived(_picked(x.uop, at, type(x)(places, device=x.device).uop))
         grown = (*x.shape[: at + 1], repeats, *x.shape[at + 1 :])
         return x.unsqueeze(at + 1).expand(grown).flatten(at, at + 1)
 
@@ -148,6 +163,8 @@ class ArrangeMethods(MovementMethods):
         [[1, 2], [2, 3], [3, 4]]
         """
         axis = one_axis("unfold", dim, len(self.shape))
+        if not self.shape and 0 <= size <= 1 and step > 0:
+            return self.reshape(1).shrink_to(size)
         if not self.shape or not 0 < size <= self.shape[axis] or step <= 0:
             raise ShapeError(
                 "unfold", f"no windows of size {size} every {step} in {self.shape}", about={"tensor": self}
@@ -187,6 +204,14 @@ class ArrangeMethods(MovementMethods):
 def _parts(first: Any, rest: tuple[Any, ...]) -> list[Any]:
     """The parts, given one by one or as a list: `Tensor.cat(*parts)`, `a.cat(b)`, `Tensor.stack([a, b])`."""
     return [*first, *rest] if isinstance(first, (list, tuple)) else [first, *rest]
+
+
+def _picked(node: UOp, axis: int, places: UOp) -> UOp:
+    """The parts of an axis at positions."""
+    order = (axis, *[other for other in range(len(node.shape)) if other != axis])
+    front = UOp(ops.PERMUTE, node.dtype, (node,), order)
+    found = UOp(ops.GATHER, node.dtype, (front, places))
+    return UOp(ops.PERMUTE, node.dtype, (found,), tuple(sorted(range(len(order)), key=order.__getitem__)))
 
 
 def _sequence(value: int | Sequence[int]) -> Sequence[int]:

@@ -244,6 +244,8 @@ def one_axis(function: str, axis: SupportsIndex, rank: int) -> int:
         number = operator.index(axis)
     except TypeError:
         raise AxisError(function, f"an axis is an integer, got {axis!r}") from None
+    if isinstance(axis, bool):
+        raise AxisError(function, f"an axis is an integer, not {axis}")
     if not -max(rank, 1) <= number < max(rank, 1):
         raise AxisError(
             function,

@@ -15,19 +15,21 @@ class DiagonalMethods(ArrangeMethods):
 
     __slots__ = ()
 
-    def diag(self) -> Self:
-        """The square matrix with this vector on its diagonal; of a matrix its diagonal.
+    def diag(self, diagonal: int = 0) -> Self:
+        """The square matrix with this vector on a diagonal; of a matrix its diagonal.
 
         >>> Tensor([1, 2]).diag().tolist()
         [[1, 0], [0, 2]]
         """
         if len(self.shape) == 2:
-            return self.diagonal()
+            return self.diagonal(diagonal)
         if len(self.shape) != 1:
             raise ShapeError("diag", f"takes a vector or a matrix, got {self.shape}", about={"tensor": self})
         (size,) = self.shape
         wide = self.unsqueeze(1).pad(((0, 0), (0, size))).flatten()
-        return wide.shrink(((0, size * size),)).reshape((size, size))
+        square = wide.shrink(((0, size * size),)).reshape((size, size))
+        row, column = max(-diagonal, 0), max(diagonal, 0)
+        return square.pad(((row, column), (column, row))) if diagonal else square
 
     def diagonal(self, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Self:
         """The diagonal of two axes, which go, along a new last axis; a view.

@@ -148,24 +148,6 @@ class FunctionMethods(MathMethods):
         """
         return self._function(ops.TANH)
 
-    def sinh(self) -> Self:
-        """The hyperbolic sine.
-
-        >>> Tensor([0.0]).sinh().tolist()
-        [0.0]
-        """
-        grown = expm1(self._floating())
-        return self._derived((grown + grown / (grown + 1)) * 0.5)
-
-    def cosh(self) -> Self:
-        """The hyperbolic cosine.
-
-        >>> Tensor([0.0]).cosh().tolist()
-        [1.0]
-        """
-        x = self._floating()
-        return self._derived((UOp.apply(ops.EXP, x) + UOp.apply(ops.EXP, -x)) * 0.5)
-
     def erf(self) -> Self:
         """The error function.
 
@@ -237,13 +219,19 @@ class FunctionMethods(MathMethods):
         """
         return self._rounding(ops.TRUNC)
 
-    def round(self) -> Self:
-        """The nearest integer, ties to even (B064).
+    def round(self, decimals: int = 0) -> Self:
+        """The nearest integer, ties to even (B064), or the nearest multiple of 10**-decimals.
 
         >>> Tensor([0.5, 1.5, 2.5]).round().tolist()
         [0.0, 2.0, 2.0]
         """
-        return self._rounding(ops.ROUND)
+        if not decimals or not self.dtype.is_float:
+            return self._rounding(ops.ROUND)
+        x, scale = self.uop.cast(dtypes.float64), 10.0 ** abs(decimals)
+        rounded = UOp.apply(ops.ROUND, x * scale if decimals > 0 else x / scale)
+        scaled = rounded / scale if decimals > 0 else rounded * scale
+        finite = (x < math.inf) & (x > -math.inf)
+        return self._derived(finite.where(scaled, x).cast(self.dtype))
 
     def clip(self, min_: Any = None, max_: Any = None) -> Self:
         """The value, but not below `min_` nor above `max_`; NaN stays.  A float bound makes integers floats.

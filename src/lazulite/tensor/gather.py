@@ -22,7 +22,7 @@ from lazulite.tensor.picking import host_positions, position_node
 from lazulite.tensor.scan import ScanMethods
 
 _COMBINATIONS: dict[str | None, Op | None] = {None: None, "add": ops.ADD, "multiply": ops.MUL}
-_REDUCTIONS: dict[str, Op] = {"sum": ops.ADD, "mean": ops.ADD, "prod": ops.MUL, "amax": ops.MAX, "amin": ops.MIN}
+REDUCTIONS: dict[str, Op] = {"sum": ops.ADD, "mean": ops.ADD, "prod": ops.MUL, "amax": ops.MAX, "amin": ops.MIN}
 
 
 class GatherMethods(LogicMethods, ArrangeMethods, ScanMethods, HostMethods):
@@ -60,11 +60,14 @@ class GatherMethods(LogicMethods, ArrangeMethods, ScanMethods, HostMethods):
         [[3, 1]]
         """
         axis, positions = one_axis("index_select", dim, len(self.shape)), self._tensor("index_select", index)
-        if len(positions.shape) != 1 or not self.shape:
+        if len(positions.shape) > 1:
             raise ShapeError(
-                "index_select", f"needs an axis and a vector of positions, got {self.shape} and {positions.shape}",
+                "index_select", f"needs a vector of positions, got {positions.shape}",
                 about={"tensor": self, "index": positions},
             )  # fmt: skip
+        positions = positions.reshape(-1)
+        if not self.shape:
+            return self.reshape(1).index_select(0, positions).reshape(())
         rank = len(self.shape)
         order = (axis, *[other for other in range(rank) if other != axis])
         front = self.permute(order)
@@ -112,9 +115,9 @@ class GatherMethods(LogicMethods, ArrangeMethods, ScanMethods, HostMethods):
         >>> Tensor([1, 1]).scatter_reduce(0, Tensor([0, 0]), Tensor([2, 3]), "sum").tolist()
         [6, 1]
         """
-        op = _REDUCTIONS.get(reduce)
+        op = REDUCTIONS.get(reduce)
         if op is None:
-            names = ", ".join(repr(name) for name in _REDUCTIONS)
+            names = ", ".join(repr(name) for name in REDUCTIONS)
             raise ArgumentError("scatter_reduce", f"reduce is one of {names}, not {reduce!r}")
         axis, places = self._one_index("scatter_reduce", dim, index)
         along = _along(self.shape, axis, places)
@@ -171,8 +174,10 @@ class GatherMethods(LogicMethods, ArrangeMethods, ScanMethods, HostMethods):
         places = self._derived(expanded(gate.uop.cast(dtypes.bool), shape)).flatten()._true_places(size)
         return self._derived(_filled(flat.uop, places.uop, fill_value))
 
-    def nonzero(self, size: int | None = None, fill_value: int = 0) -> Self:
+    def nonzero(self, size: int | None = None, fill_value: int = 0, *, as_tuple: bool = False) -> Any:
         """The int32 positions of the elements that are not zero, one row each, in row-major order.
+
+        With `as_tuple` one vector for each axis (one axis at least), as in NumPy.
 
         Without `size` the values are looked at now.  With it there are that many rows, cut or filled up with
         `fill_value`, and nothing is computed yet.
@@ -180,8 +185,11 @@ class GatherMethods(LogicMethods, ArrangeMethods, ScanMethods, HostMethods):
         >>> Tensor([[0, 1], [2, 0]]).nonzero().tolist()
         [[0, 1], [1, 0]]
         """
+        if as_tuple:
+            rows = (self if self.shape else self.reshape(1)).nonzero(size, fill_value)
+            return tuple([rows[:, axis] for axis in range(rows.shape[1])])
         places = self._derived(self.uop.cast(dtypes.bool)).flatten()._true_places(size)
-        columns: list[Self] = []
+        columns: list[Any] = []
         for axis in range(len(self.shape)):
             below = 1
             for later in self.shape[axis + 1 :]:

@@ -16,7 +16,18 @@ from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.size import Size, least, max_shape, most, room
 from lazulite.ir.uop import UOp
-from lazulite.tensor.base import Base, Shape, constant, expanded, is_inside, one_axis, sizes_argument, weak_dtype
+from lazulite.tensor.base import (
+    Axes,
+    Base,
+    Shape,
+    constant,
+    expanded,
+    is_inside,
+    one_axis,
+    sizes_argument,
+    some_axes,
+    weak_dtype,
+)
 
 
 class MovementMethods(Base):
@@ -215,13 +226,16 @@ class MovementMethods(Base):
                 function, f"{len(given)} entries for the {len(self.shape)} axes of {self.shape}", about={"tensor": self}
             )
 
-    def flip(self, axis: Any, *args: Any) -> Self:
+    def flip(self, axis: Any = (), *args: Any, dims: Any = None) -> Self:
         """The axes reversed.
 
         >>> Tensor([1, 2, 3]).flip(0).tolist()
         [3, 2, 1]
         """
-        axes = [one_axis("flip", each, len(self.shape)) for each in sizes_argument("flip", axis, args)]
+        axes = [
+            one_axis("flip", each, len(self.shape))
+            for each in sizes_argument("flip", axis if dims is None else dims, args)
+        ]
         return self._moved(ops.FLIP, tuple(sorted(set(axes)))) if axes and self.shape else self
 
     # --- axes ---------------------------------------------------------------------------------------
@@ -246,14 +260,14 @@ class MovementMethods(Base):
         """
         return self if len(self.shape) < 2 else self.transpose()
 
-    def squeeze(self, dim: int | None = None) -> Self:
-        """Without the axes of size 1, or without this one if its size is 1.
+    def squeeze(self, dim: Axes = None) -> Self:
+        """Without the axes of size 1, or of these without those whose size is 1.
 
         >>> Tensor([[1, 2]]).squeeze(0).tolist()
         [1, 2]
         """
         rank = len(self.shape)
-        axes = range(rank) if dim is None else [one_axis("squeeze", dim, rank)] * (rank > 0)
+        axes = some_axes("squeeze", dim, rank)
         left = tuple([size for axis, size in enumerate(self.shape) if axis not in axes or size != 1])
         return self if left == self.shape else self._moved(ops.RESHAPE, left)
 

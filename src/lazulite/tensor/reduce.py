@@ -162,47 +162,81 @@ class ReduceMethods(Base):
     # --- moments ------------------------------------------------------------------------------------
 
     def var(
-        self, axis: Axes = None, keepdim: bool = False, correction: int = 1, *, dim: Axes = None, keepdims: bool = False
+        self,
+        axis: Axes = None,
+        keepdim: bool = False,
+        correction: float = 1,
+        *,
+        dim: Axes = None,
+        keepdims: bool = False,
+        unbiased: bool | None = None,
     ) -> Self:
         """The variance with n - `correction` degrees of freedom, computed around a shifted mean in two passes.
+
+        `unbiased` stands for a correction of 1 or 0.
 
         >>> Tensor([1.0, 2.0, 3.0]).var().item()
         1.0
         """
-        return self.var_mean(axis, keepdim, correction, dim=dim, keepdims=keepdims)[0]
+        return self.var_mean(axis, keepdim, correction, dim=dim, keepdims=keepdims, unbiased=unbiased)[0]
 
     def std(
-        self, axis: Axes = None, keepdim: bool = False, correction: int = 1, *, dim: Axes = None, keepdims: bool = False
+        self,
+        axis: Axes = None,
+        keepdim: bool = False,
+        correction: float = 1,
+        *,
+        dim: Axes = None,
+        keepdims: bool = False,
+        unbiased: bool | None = None,
     ) -> Self:
         """The square root of the variance; that of a half may exist where the variance is infinite (B077).
 
         >>> Tensor([1.0, 2.0, 3.0]).std().item()
         1.0
         """
-        return self.std_mean(axis, keepdim, correction, dim=dim, keepdims=keepdims)[0]
+        return self.std_mean(axis, keepdim, correction, dim=dim, keepdims=keepdims, unbiased=unbiased)[0]
 
     def var_mean(
-        self, axis: Axes = None, keepdim: bool = False, correction: int = 1, *, dim: Axes = None, keepdims: bool = False
+        self,
+        axis: Axes = None,
+        keepdim: bool = False,
+        correction: float = 1,
+        *,
+        dim: Axes = None,
+        keepdims: bool = False,
+        unbiased: bool | None = None,
     ) -> tuple[Self, Self]:
         """The variance and the mean.
 
         >>> [x.item() for x in Tensor([1.0, 3.0]).var_mean()]
         [2.0, 2.0]
         """
+        if isinstance(axis, bool):  # PyTorch's form without axes
+            axis, unbiased = None, axis
         axes = self._axes("var_mean", axis, dim)
-        _, mean, variance = moments(self.uop, axes, correction)
+        _, mean, variance = moments(self.uop, axes, correction if unbiased is None else int(unbiased))
         return self._settled_pair(variance, mean, axes, keepdim or keepdims)
 
     def std_mean(
-        self, axis: Axes = None, keepdim: bool = False, correction: int = 1, *, dim: Axes = None, keepdims: bool = False
+        self,
+        axis: Axes = None,
+        keepdim: bool = False,
+        correction: float = 1,
+        *,
+        dim: Axes = None,
+        keepdims: bool = False,
+        unbiased: bool | None = None,
     ) -> tuple[Self, Self]:
         """The standard deviation and the mean.
 
         >>> [x.item() for x in Tensor([1.0, 3.0]).std_mean(correction=0)]
         [1.0, 2.0]
         """
+        if isinstance(axis, bool):  # PyTorch's form without axes
+            axis, unbiased = None, axis
         axes = self._axes("std_mean", axis, dim)
-        _, mean, variance = moments(self.uop, axes, correction)
+        _, mean, variance = moments(self.uop, axes, correction if unbiased is None else int(unbiased))
         return self._settled_pair(UOp.apply(ops.SQRT, variance), mean, axes, keepdim or keepdims)
 
     def _settled_pair(self, spread: UOp, mean: UOp, axes: tuple[int, ...], keep: bool) -> tuple[Self, Self]:
@@ -293,7 +327,7 @@ def _count(node: UOp, axes: tuple[int, ...]) -> int:
     return math.prod(node.shape[axis] for axis in axes)
 
 
-def as_float(count: int, dtype: DType) -> UOp:
+def as_float(count: float, dtype: DType) -> UOp:
     """A number of elements as a constant, or as what varies."""
     return constant(dtype, count if isinstance(count, Size) else float(count))
 
@@ -307,7 +341,7 @@ def _mean(node: UOp, axes: tuple[int, ...]) -> UOp:
     return reduced(ops.ADD, node.cast(wide), axes) / as_float(_count(node, axes), wide)
 
 
-def moments(node: UOp, axes: tuple[int, ...], correction: int) -> Moments:
+def moments(node: UOp, axes: tuple[int, ...], correction: float) -> Moments:
     """Deviations, mean and variance in the wide type.
 
     Everything is measured from the first element of each group, which has no influence on the gradient:

@@ -16,7 +16,7 @@ from lazulite.ir.dtype import DType, dtypes
 from lazulite.ir.ops import Op
 from lazulite.ir.size import most
 from lazulite.ir.uop import UOp
-from lazulite.tensor.base import counted, detached, expanded, float_dtype, one_axis, wide_dtype
+from lazulite.tensor.base import DTypeLike, as_dtype, counted, detached, expanded, float_dtype, one_axis, wide_dtype
 from lazulite.tensor.reduce import ReduceMethods, reduced, sum_dtype
 
 _BLOCK = 64
@@ -27,21 +27,21 @@ class ScanMethods(ReduceMethods):
 
     __slots__ = ()
 
-    def cumsum(self, axis: int = 0, *, dim: int | None = None) -> Self:
-        """The sum of all elements up to each one, in the type that `sum` has (B073, B074, B104).
+    def cumsum(self, axis: int = 0, *, dim: int | None = None, dtype: DTypeLike | None = None) -> Self:
+        """The sum of all elements up to each one, in the type that `sum` has or in `dtype` (B073, B074, B104).
 
         >>> Tensor([1, 2, 3]).cumsum().tolist()
         [1, 3, 6]
         """
-        return self._running_total("cumsum", ops.ADD, axis if dim is None else dim)
+        return self._running_total("cumsum", ops.ADD, axis if dim is None else dim, dtype)
 
-    def cumprod(self, axis: int = 0, *, dim: int | None = None) -> Self:
-        """The product of all elements up to each one, in the type that `prod` has.
+    def cumprod(self, axis: int = 0, *, dim: int | None = None, dtype: DTypeLike | None = None) -> Self:
+        """The product of all elements up to each one, in the type that `prod` has or in `dtype`.
 
         >>> Tensor([1, 2, 3]).cumprod(0).tolist()
         [1, 2, 6]
         """
-        return self._running_total("cumprod", ops.MUL, axis if dim is None else dim)
+        return self._running_total("cumprod", ops.MUL, axis if dim is None else dim, dtype)
 
     def cummax(self, axis: int = 0, *, dim: int | None = None) -> tuple[Self, Self]:
         """The largest element up to each one, and the int32 position where it first stood; NaN stays (B058).
@@ -69,8 +69,8 @@ class ScanMethods(ReduceMethods):
         result = self._along_last("logcumsumexp", axis if dim is None else dim, x, _log_scan)
         return self._derived(result.cast(float_dtype(self.dtype)))
 
-    def _running_total(self, function: str, op: Op, axis: int) -> Self:
-        result = sum_dtype(self.dtype)
+    def _running_total(self, function: str, op: Op, axis: int, dtype: DTypeLike | None) -> Self:
+        result = sum_dtype(self.dtype) if dtype is None else as_dtype(function, dtype)
         wide: DType = wide_dtype(result) if result.is_float else result
         scanned = self._along_last(function, axis, self.uop.cast(wide), lambda x: _scan(op, x))
         return self._derived(scanned.cast(result))

@@ -26,10 +26,11 @@ class SortMethods(GatherMethods):
 
     __slots__ = ()
 
-    def sort(self, dim: int = -1, descending: bool = False) -> tuple[Self, Self]:
+    def sort(self, dim: int = -1, descending: bool = False, stable: bool = True) -> tuple[Self, Self]:
         """The elements along an axis in order, and the int32 positions that they come from.
 
-        Equal elements keep their order, in descending order too; NaN is larger than all others, as in PyTorch.
+        Equal elements keep their order, in descending order too and whatever `stable` says; NaN is larger than all
+        others, as in PyTorch.
 
         >>> [part.tolist() for part in Tensor([3, 1, 2]).sort()]
         [[1, 2, 3], [1, 2, 0]]
@@ -37,8 +38,8 @@ class SortMethods(GatherMethods):
         order = self._order("sort", dim, descending)
         return (self.gather(dim, order) if self.shape else self), order
 
-    def argsort(self, dim: int = -1, descending: bool = False) -> Self:
-        """The int32 positions that put the elements along an axis in order.
+    def argsort(self, dim: int = -1, descending: bool = False, stable: bool = True) -> Self:
+        """The int32 positions that put the elements along an axis in order, equal ones in theirs.
 
         >>> Tensor([3, 1, 2]).argsort(descending=True).tolist()
         [0, 2, 1]
@@ -91,25 +92,42 @@ class SortMethods(GatherMethods):
         high, is_nan = self.max(dim, keepdim), self._derived(self.uop.ne(self.uop).cast(dtypes.int32))
         return high.ne(high).where(high, low), high.ne(high).where(is_nan.argmax(dim, keepdim), place)
 
-    def unique(self, return_counts: bool = False) -> Any:
-        """The distinct elements of all axes in ascending order; with `return_counts` how often each stands there, too.
+    def unique(
+        self, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+    ) -> Any:
+        """The distinct elements of all axes in ascending order, or the distinct parts along one in lexicographic order.
 
-        How many there are is looked up now.  Each NaN is one of its own.
+        `return_inverse` adds, for each element, which one it is; `return_counts` how often each stands there; both
+        int32.  How many there are is looked up now.  Each NaN is one of its own; they come in order whatever
+        `sorted` says.
 
         >>> [part.tolist() for part in Tensor([3, 1, 3]).unique(return_counts=True)]
         [[1, 3], [1, 2]]
         """
-        flat: Any = self.flatten()
-        if not flat.shape[0]:
-            return (flat, flat.cast(dtypes.int32)) if return_counts else flat
-        ordered = flat.sort()[0].realize()
-        first = flat.full_like(True, dtype=dtypes.bool)[:1].cat(ordered[1:].ne(ordered[:-1]))
-        places = first.nonzero().flatten()
-        found = ordered.take(places)
-        if not return_counts:
-            return found
-        ends = places[1:].cat(places[:1].full_like(flat.shape[0]))
-        return found, ends - places
+        if dim is not None:
+            from lazulite.tensor.unique import unique_parts
+
+            return unique_parts(self, one_axis("unique", dim, len(self.shape)), return_inverse, return_counts)
+        values, order = self.flatten().sort()
+        return _runs(self, values, order, return_inverse, return_counts)
+
+    def unique_consecutive(
+        self, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+    ) -> Any:
+        """One element for each stretch of equal ones, of the flattened tensor or of the parts along an axis.
+
+        `return_inverse` and `return_counts` as in `unique`; how many there are is looked up now.
+
+        >>> Tensor([1, 1, 2, 1]).unique_consecutive().tolist()
+        [1, 2, 1]
+        """
+        if dim is not None:
+            from lazulite.tensor.unique import consecutive_parts
+
+            return consecutive_parts(
+                self, one_axis("unique_consecutive", dim, len(self.shape)), return_inverse, return_counts
+            )
+        return _runs(self, self.flatten(), None, return_inverse, return_counts)
 
     # --- the order ----------------------------------------------------------------------------------
 
@@ -142,6 +160,24 @@ class SortMethods(GatherMethods):
             return self
         axis = one_axis("topk", dim, len(self.shape))
         return self.shrink([(0, count if each == axis else size) for each, size in enumerate(self.shape)])
+
+
+def _runs(tensor: Any, values: Any, order: Any, with_inverse: bool, with_counts: bool) -> Any:
+    """The first of each run of equal values; `order` says where the values come from in the flattened tensor."""
+    size = values.shape[0]
+    values = values.realize()
+    first = values.full_like(True, dtype=dtypes.bool)
+    first = first[:1].cat(values[1:].ne(values[:-1])) if size else first
+    places = first.nonzero().flatten()
+    results = [values.take(places)]
+    if with_inverse:
+        number = first.cast(dtypes.int32).cumsum(0) - 1 if size else first.cast(dtypes.int32)
+        inverse = number if order is None else number.scatter(0, order, number) if size else number
+        results.append(inverse.reshape(tensor.shape))
+    if with_counts:
+        ends = places[1:].cat(places[:1].full_like(size)) if size else places
+        results.append(ends - places)
+    return results[0] if len(results) == 1 else tuple(results)
 
 
 def _float_keys(x: UOp, dtype: DType) -> UOp:

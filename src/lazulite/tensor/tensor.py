@@ -25,18 +25,21 @@ from lazulite.ir.ops import Op
 from lazulite.ir.size import Size
 from lazulite.ir.uop import UOp, toposort
 from lazulite.runtime.registry import Device
+from lazulite.tensor.adapters import AdapterMethods
 from lazulite.tensor.base import DTypeLike, Shape, as_dtype, constant, detached, expanded, weak_dtype
-from lazulite.tensor.convert import ConvertMethods
+from lazulite.tensor.chance import ChanceMethods
 from lazulite.tensor.custom import CustomMethods
 from lazulite.tensor.draws import DrawMethods
 from lazulite.tensor.exchange import ExchangeMethods
+from lazulite.tensor.facts import FactMethods, destination
 from lazulite.tensor.gradient import GradientMethods
 from lazulite.tensor.guard import guarded
 from lazulite.tensor.host import from_host
-from lazulite.tensor.indexing import IndexMethods
-from lazulite.tensor.inverse import InverseMethods
 from lazulite.tensor.losses import LossMethods
+from lazulite.tensor.matrices import MatrixMethods
 from lazulite.tensor.neural import NeuralMethods
+from lazulite.tensor.spellings import spelled
+from lazulite.tensor.statistics import StatisticsMethods
 
 if TYPE_CHECKING:
     from lazulite.engine.explain import Explanation
@@ -46,13 +49,16 @@ _VIEWS = ops.MOVEMENT - {ops.EXPAND}
 
 
 @guarded
+@spelled
 class Tensor(
+    AdapterMethods,
     LossMethods,
-    IndexMethods,
-    InverseMethods,
+    StatisticsMethods,
+    MatrixMethods,
     NeuralMethods,
     DrawMethods,
-    ConvertMethods,
+    ChanceMethods,
+    FactMethods,
     GradientMethods,
     ExchangeMethods,
     CustomMethods,
@@ -298,14 +304,52 @@ class Tensor(
         name = self._device if device is None else Device.canonical(device)
         return self._made(Handle(UOp(ops.COPY, self.dtype, (self.uop,), name)), name)
 
-    def to(self, device: str | None) -> Self:
-        """This tensor on another device; itself where it is there already.
+    def to(self, *args: Any, dtype: DTypeLike | None = None, device: str | None = None) -> Self:
+        """This tensor on another device, in another type, or like another tensor; itself where nothing changes.
 
-        >>> Tensor([1]).to("PYTHON").device
+        Without arguments it goes to the default device.
+
+        >>> Tensor([1]).to("PYTHON").device, Tensor([1.5]).to("int32").tolist()
+        ('PYTHON', [1])
+        """
+        given, name = destination("to", *args, dtype=dtype, device=device)
+        home = self._device if name is None and given is not None else None
+        where = home or (Device.DEFAULT if name is None else Device.canonical(name))
+        moved = self if where == self._device else self.clone(where)
+        return moved if given in (None, moved.dtype) else moved.cast(given)
+
+    def to_(self, *args: Any, dtype: DTypeLike | None = None, device: str | None = None) -> Self:
+        """`to` in place: this tensor stands for the result from now on, and is returned.
+
+        >>> Tensor([1]).to_("PYTHON").device
         'PYTHON'
         """
-        name = Device.DEFAULT if device is None else Device.canonical(device)
-        return self if name == self._device else self.clone(name)
+        return self.replace(self.to(*args, dtype=dtype, device=device))
+
+    def cpu(self) -> Self:
+        """This tensor on the device CPU.
+
+        >>> Tensor([1]).cpu().device
+        'CPU'
+        """
+        return self.to("CPU")
+
+    def detach_(self) -> Self:
+        """`detach` in place: this tensor forgets how it was made.
+
+        >>> Tensor([1.0]).detach_().tolist()
+        [1.0]
+        """
+        return self.replace(self.detach())
+
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
+        """Set `requires_grad`; returns this tensor.
+
+        >>> Tensor([1.0]).requires_grad_().requires_grad
+        True
+        """
+        self.requires_grad = requires_grad
+        return self
 
     @staticmethod
     def train(mode: bool = True) -> Context:
