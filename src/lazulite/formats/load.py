@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -132,7 +131,9 @@ def _weight_map(source: Source) -> Mapping[str, str]:
 
 def _onnx(source: Source, device: str | None) -> Any:
     """A model of operators, which is run instead of read."""
-    return import_module("lazulite.formats.onnx").OnnxRunner(source.path)
+    from lazulite.formats.onnx.runner import OnnxRunner  # brings NumPy along, which no other format needs
+
+    return OnnxRunner(source.path, device)
 
 
 _READERS: dict[str, Callable[[Source, str | None], Any]] = {

@@ -32,13 +32,16 @@ _LINE = 256
 
 
 class Source:
-    """One file, open for reading; `function` is the public function that errors name."""
+    """One file, open for reading; `function` is the public function that errors name.
+
+    A file that has to be `alone` is refused where its path ends in a link or it has other names.
+    """
 
     _held: Tensor | None = None
 
-    def __init__(self, path: str | os.PathLike[str], function: str = "load") -> None:
+    def __init__(self, path: str | os.PathLike[str], function: str = "load", alone: bool = False) -> None:
         self.path, self.function = Path(path), function
-        self._keep(mapping(path, function))
+        self._keep(mapping(path, function, alone=alone))
 
     @classmethod
     def over(cls, memory: memoryview, path: str | os.PathLike[str], function: str = "load") -> Self:

@@ -18,14 +18,20 @@ from lazulite.runtime.registry import Device
 from lazulite.tensor.host import from_bytes
 
 
-def mapping(path: str | os.PathLike[str], function: str, shared: bool = False) -> memoryview:
-    """The bytes of a regular file; anything else (a pipe, a device) could block or have no end."""
-    access = os.O_RDWR if shared else os.O_RDONLY
+def mapping(path: str | os.PathLike[str], function: str, shared: bool = False, alone: bool = False) -> memoryview:
+    """The bytes of a regular file; anything else (a pipe, a device) could block or have no end.
+
+    A file that has to be `alone` is refused where its path ends in a link or it has other names.
+    """
+    access = (os.O_RDWR if shared else os.O_RDONLY) | (os.O_NOFOLLOW if alone else 0)
     descriptor = os.open(path, access | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise FormatError(function, "only regular files are read", file=str(path), field="the file", offset=0)
+        if alone and status.st_nlink != 1:
+            message = f"the file has {status.st_nlink} names, one is expected"
+            raise FormatError(function, message, file=str(path), field="the file", offset=0)
         if not status.st_size:
             return memoryview(b"")
         return memoryview(mmap.mmap(descriptor, 0, access=mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY))

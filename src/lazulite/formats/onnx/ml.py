@@ -1,0 +1,230 @@
+"""Operators of `ai.onnx.ml`: labels, thresholds, linear models, trees."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy
+
+from lazulite.base.errors import FormatError
+from lazulite.formats.onnx.registry import Call, onnx_op
+from lazulite.formats.onnx.values import Host
+from lazulite.ir.dtype import dtypes
+from lazulite.tensor.tensor import Tensor
+
+DOMAIN = "ai.onnx.ml"
+
+# --- labels ----------------------------------------------------------------------------------------
+
+
+@onnx_op("LabelEncoder", since=2, domain=DOMAIN)
+def label_encoder(
+    x: Host, *, default_float: float = -0.0, default_int64: int = -1, default_string: str = "_Unused",
+    default_tensor: Host | None = None, keys_floats: list[float] | None = None, keys_int64s: list[int] | None = None,
+    keys_strings: list[str] | None = None, keys_tensor: Host | None = None, values_floats: list[float] | None = None,
+    values_int64s: list[int] | None = None, values_strings: list[str] | None = None, values_tensor: Host | None = None,
+) -> Host:  # fmt: skip
+    """Each element's value in a table; of equal keys the last counts, and NaN finds NaN."""
+    keys = _one_of(keys_floats, keys_int64s, keys_strings, keys_tensor)
+    values = _one_of(values_floats, values_int64s, values_strings, values_tensor)
+    if values_tensor is not None:
+        kind: Any = values_tensor.dtype
+    else:
+        kind = "float32" if values_floats is not None else "int64" if values_int64s is not None else object
+    default: Any = {"f": default_float, "i": default_int64, "O": default_string}[numpy.dtype(kind).kind]
+    if default_tensor is not None:
+        default = default_tensor.reshape(-1)[0]
+    table = {_key(key): value for key, value in zip(keys, values, strict=True)}
+    found = [table.get(_key(value), default) for value in x.reshape(-1).tolist()]
+    return numpy.array(found, kind).reshape(x.shape)
+
+
+def _key(value: Any) -> Any:
+    return "NaN" if isinstance(value, float) and math.isnan(value) else value
+
+
+def _one_of(*given: Any) -> list[Any]:
+    chosen = next((each for each in given if each is not None), None)
+    if chosen is None:
+        raise FormatError("OnnxRunner", "LabelEncoder has no keys or no values")
+    return list(chosen.reshape(-1).tolist()) if isinstance(chosen, numpy.ndarray) else list(chosen)
+
+
+@onnx_op("CategoryMapper", domain=DOMAIN)
+def category_mapper(
+    x: Host,
+    *,
+    cats_int64s: list[int],
+    cats_strings: list[str],
+    default_int64: int = -1,
+    default_string: str = "_Unused",
+) -> Host:
+    if x.dtype.kind in "OUS":
+        numbers = dict(zip(cats_strings, cats_int64s, strict=True))
+        return numpy.array([numbers.get(text, default_int64) for text in x.reshape(-1)], "int64").reshape(x.shape)
+    texts = dict(zip(cats_int64s, cats_strings, strict=True))
+    return numpy.array([texts.get(int(n), default_string) for n in x.reshape(-1)], object).reshape(x.shape)
+
+
+@onnx_op("OneHotEncoder", domain=DOMAIN)
+def one_hot_encoder(
+    x: Host, *, cats_int64s: list[int] | None = None, cats_strings: list[str] | None = None, zeros: int = 1
+) -> Host:
+    known: Host = numpy.array(cats_int64s if cats_strings is None else cats_strings)
+    found = x[..., None] == known
+    if not zeros and not found.any(-1).all():
+        raise FormatError("OnnxRunner", "OneHotEncoder met a category that it does not know")
+    return found.astype("float32")
+
+
+# --- numbers ---------------------------------------------------------------------------------------
+
+
+@onnx_op("Binarizer", domain=DOMAIN)
+def binarizer(x: Tensor, *, threshold: float = 0.0) -> Tensor:
+    return (x > threshold).cast(x.dtype)
+
+
+@onnx_op("Scaler", domain=DOMAIN)
+def scaler(x: Tensor, *, offset: list[float] | None = None, scale: list[float] | None = None) -> Tensor:
+    y = x.cast(dtypes.float32)
+    y = y if offset is None else y - Tensor(offset, device=x.device)
+    return y if scale is None else y * Tensor(scale, device=x.device)
+
+
+@onnx_op("Imputer", domain=DOMAIN)
+def imputer(
+    x: Tensor, *, imputed_value_floats: list[float] | None = None, imputed_value_int64s: list[int] | None = None,
+    replaced_value_float: float = 0.0, replaced_value_int64: int = 0,
+) -> Tensor:  # fmt: skip
+    if x.dtype.is_float:
+        gone = x.isnan() if math.isnan(replaced_value_float) else x.eq(replaced_value_float)
+        values = Tensor(imputed_value_floats or [0.0], device=x.device)
+    else:
+        gone, values = x.eq(replaced_value_int64), Tensor(imputed_value_int64s or [0], device=x.device)
+    return gone.where(values.cast(x.dtype), x)
+
+
+@onnx_op("Normalizer", domain=DOMAIN)
+def normalizer(x: Tensor, *, norm: str = "MAX") -> Tensor:
+    y = x.cast(dtypes.float32)
+    size = {
+        "MAX": lambda: y.abs().max(-1, keepdim=True), "L1": lambda: y.abs().sum(-1, keepdim=True),
+        "L2": lambda: (y * y).sum(-1, keepdim=True).sqrt(),
+    }[norm]()  # fmt: skip
+    return y / size.eq(0).where(1, size)
+
+
+@onnx_op("FeatureVectorizer", domain=DOMAIN)
+def feature_vectorizer(*parts: Tensor, inputdimensions: list[int] | None = None) -> Tensor:
+    first, *others = [part.cast(dtypes.float32).reshape((part.shape[0], -1)) for part in parts]
+    return first.cat(*others, dim=1)
+
+
+# --- models ----------------------------------------------------------------------------------------
+
+
+def _finished(y: Tensor, post_transform: str | int) -> Tensor:
+    """Scores as the attribute asks for them."""
+    match post_transform:
+        case "NONE" | 0:
+            return y
+        case "SOFTMAX" | 1:
+            return y.softmax(-1)
+        case "LOGISTIC" | 2:
+            return y.sigmoid()
+        case "SOFTMAX_ZERO" | 3:
+            return y.eq(0).where(0, y.softmax(-1))
+    raise FormatError("OnnxRunner", f"post_transform {post_transform!r} is not supported")
+
+
+@onnx_op("LinearRegressor", domain=DOMAIN)
+def linear_regressor(
+    x: Tensor, *, coefficients: list[float], intercepts: list[float] | None = None, post_transform: str = "NONE",
+    targets: int = 1,
+) -> Tensor:  # fmt: skip
+    y = x.cast(dtypes.float32) @ Tensor(coefficients, device=x.device).reshape((targets, -1)).transpose(0, 1)
+    return _finished(y if intercepts is None else y + Tensor(intercepts, device=x.device), post_transform)
+
+
+@onnx_op("LinearClassifier", domain=DOMAIN)
+def linear_classifier(
+    x: Tensor, *, coefficients: list[float], classlabels_ints: list[int] | None = None,
+    classlabels_strings: list[str] | None = None, intercepts: list[float] | None = None, multi_class: int = 0,
+    post_transform: str = "NONE", call: Call,
+) -> Any:  # fmt: skip
+    """The label of the best score and the scores; one row of coefficients stands for two classes."""
+    labels: Any = classlabels_strings if classlabels_ints is None else classlabels_ints
+    rows = Tensor(coefficients, device=x.device).reshape((-1, x.shape[-1]))
+    scores = x.cast(dtypes.float32) @ rows.transpose(0, 1)
+    scores = scores if intercepts is None else scores + Tensor(intercepts, device=x.device)
+    if scores.shape[-1] == 1 and len(labels) == 2:
+        other = 1 - scores.sigmoid() if post_transform == "LOGISTIC" else -scores
+        scores = other.cat(_finished(scores, post_transform), dim=-1)
+    else:
+        scores = _finished(scores, post_transform)
+    best = scores.argmax(-1)
+    if classlabels_strings:
+        return numpy.array(classlabels_strings, object)[best.numpy()], scores
+    return Tensor(labels, dtype="int64", device=call.device)[best], scores
+
+
+_MODES = ("LEQ", "LT", "GTE", "GT", "EQ", "NEQ", "MEMBER")
+
+
+@onnx_op("TreeEnsemble", since=5, domain=DOMAIN)
+def tree_ensemble(
+    x: Host, *, leaf_targetids: list[int], leaf_weights: Host, nodes_falseleafs: list[int],
+    nodes_falsenodeids: list[int], nodes_featureids: list[int], nodes_modes: Host, nodes_splits: Host,
+    nodes_trueleafs: list[int], nodes_truenodeids: list[int], tree_roots: list[int], aggregate_function: int = 1,
+    membership_values: Host | None = None, n_targets: int = 1, nodes_hitrates: Host | None = None,
+    nodes_missing_value_tracks_true: list[int] | None = None, post_transform: int = 0, call: Call,
+) -> Tensor:  # fmt: skip
+    """All rows walk down one tree after another together; what a row meets is known only from its values."""
+    sets = _sets(nodes_modes, membership_values)
+    branches = numpy.array([nodes_falsenodeids, nodes_truenodeids])
+    leaves = numpy.array([nodes_falseleafs, nodes_trueleafs]).astype("bool")
+    features, tracks = (
+        numpy.array(nodes_featureids),
+        numpy.array(nodes_missing_value_tracks_true or [0] * len(nodes_splits)),
+    )
+    met = []
+    for root in tree_roots:
+        at, done = numpy.full(len(x), root), numpy.zeros(len(x), "bool")
+        while not done.all():
+            value = x[numpy.arange(len(x)), features[at]]
+            holds = _compared(value, nodes_splits[at], nodes_modes[at], at, sets)
+            turn = (holds | (numpy.isnan(value) & (tracks[at] != 0))).astype("int64")
+            ends, following = leaves[turn, at], branches[turn, at]
+            at, done = numpy.where(done, at, following), done | ends
+        met.append(at)
+    scores = _gathered(numpy.stack(met, 1), numpy.array(leaf_targetids), leaf_weights, n_targets, aggregate_function)
+    return _finished(call.lift(scores.astype(x.dtype)), post_transform)
+
+
+def _sets(modes: Host, members: Host | None) -> dict[int, Host]:
+    """The values of each node that asks for membership; a NaN ends each set."""
+    if members is None:
+        return {}
+    ends = numpy.flatnonzero(numpy.isnan(members))
+    return dict(
+        zip(numpy.flatnonzero(modes == _MODES.index("MEMBER")).tolist(), numpy.split(members, ends), strict=False)
+    )
+
+
+def _compared(value: Host, split: Host, mode: Host, at: Host, sets: dict[int, Host]) -> Host:
+    tests = [value <= split, value < split, value >= split, value > split, value == split, value != split]
+    pairs = zip(at.tolist(), value, strict=True)
+    member = numpy.array([bool((sets[node] == number).any()) if node in sets else False for node, number in pairs])
+    return numpy.choose(mode, [*tests, member])
+
+
+def _gathered(leaves: Host, targets: Host, weights: Host, count: int, how: int) -> Host:
+    """The leaves of each row brought together by target: mean, sum, smallest or largest."""
+    empty = {2: math.inf, 3: -math.inf}.get(how, 0.0)
+    scores = numpy.full((len(leaves), count), empty)
+    collect = {2: numpy.minimum, 3: numpy.maximum}.get(how, numpy.add)
+    rows = numpy.repeat(numpy.arange(len(leaves)), leaves.shape[1])
+    collect.at(scores, (rows, targets[leaves].reshape(-1)), weights[leaves].reshape(-1))
+    return scores / leaves.shape[1] if how == 0 else scores
