@@ -106,7 +106,8 @@ def compress(x: Tensor, condition: Host, *, axis: int | None = None) -> Tensor:
 
 @onnx_op("NonZero", since=9)
 def nonzero(x: Tensor) -> Tensor:
-    return x.nonzero().transpose(0, 1).cast(dtypes.int64)
+    places: Tensor = x.nonzero()
+    return places.transpose(0, 1).cast(dtypes.int64)
 
 
 @onnx_op("Unique", since=11)
