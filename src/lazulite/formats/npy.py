@@ -71,12 +71,12 @@ def write_archive(tensors: Mapping[str, Tensor], path: str | os.PathLike[str]) -
     """Write an NPZ file without compression, each array at a multiple of 64 bytes."""
     with replacing(path) as file, zipfile.ZipFile(file, "w") as target:
         for name, tensor in tensors.items():
-            entry = zipfile.ZipInfo(name + SUFFIX)
-            wide = entry.file_size = sum(len(part) for part in _parts(tensor))
+            entry, parts = zipfile.ZipInfo(name + SUFFIX), _parts(tensor)
+            wide = entry.file_size = sum(len(part) for part in parts)
             padding = -(file.tell() + _ZIP_HEADER + len(entry.filename.encode()) + _EXTRA_HEADER) % _ALIGNMENT
             entry.extra = _PADDING.to_bytes(2, "little") + padding.to_bytes(2, "little") + bytes(padding)
             with target.open(entry, "w", force_zip64=wide > zipfile.ZIP64_LIMIT // 2) as member:
-                for part in _parts(tensor):
+                for part in parts:
                     member.write(part)
 
 

@@ -16,7 +16,7 @@ from typing import IO, Any
 
 from lazulite.base.errors import FormatError
 
-MOST_OPCODES = 5_000_000
+MOST_OPCODES = 2_000_000
 _MOST_PARTS = 64
 """Values in a tuple that is a key, those of its tuples included."""
 _WIDEST_KEY = 64

@@ -100,18 +100,19 @@ class Source:
     ) -> Tensor:
         """The elements from an offset as a tensor, which reads them when they are needed.
 
-        They are copied at once where they do not stand at a multiple of their size, or the device has no
-        part in the host's memory.
+        They are copied at once where the device has no part in the host's memory.
         """
         length = prod(shape) * dtype.itemsize
         self.require(offset, length, field)
-        if self._held is not None and length:
-            view = self._held[offset : offset + length].bitcast(dtype).reshape(shape)
-            return view if device is None else view.to(device)
         name = Device.DEFAULT if device is None else Device.canonical(device)
         part = self.memory[offset : offset + length]
-        if not length or offset % dtype.itemsize or part.readonly or not Device[name].maps:
+        if self._held is not None and length:
+            view = self._held[offset : offset + length].bitcast(dtype).reshape(shape)
+            return view if device is None else view.to(name)
+        if not length or part.readonly or not Device[name].maps:
             return Tensor._with_storage(from_bytes(part, dtype, shape, name))
+        if offset % dtype.itemsize:  # no kernel may take the bytes for elements where they stand
+            return self.tensor(offset, dtypes.uint8, (length,), field, device).bitcast(dtype).reshape(shape)
         return Tensor._with_storage(Storage(dtype, shape, name, Buffer.wrap(Device[name], part, label=field)))
 
 

@@ -235,7 +235,7 @@ def once(pairs):
 def test_huge_numbers_in_a_header_cost_no_time(tmp_path):
     """The product of thousands of numbers of thousands of digits is never made."""
     refused(made(entry(shape=[10**4000] * 4000), bytes(8)), tmp_path, "64 bits")
-    refused(made('{"a":' * 5000 + "1" + "}" * 5000), tmp_path, "not JSON")
+    refused(made('{"a":' * 5000 + "1" + "}" * 5000), tmp_path)
 
 
 def test_a_large_header_is_read(tmp_path):

@@ -22,8 +22,13 @@ def test_a_tensor_shares_the_mapping_and_writing_to_it_leaves_the_file(path):
     assert bytes(8) == source.memory[4:12] and bytes(range(16)) == path.read_bytes()
 
 
-def test_elements_at_odd_places_are_copied(path):
-    assert [0x0201, 0x0403] == Source(path).tensor(1, dtypes.int16, (2,), "t").tolist()
+def test_elements_at_odd_places_are_put_together_when_they_are_read(path):
+    source = Source(path)
+    tensor = source.tensor(1, dtypes.int16, (2,), "t")
+    source.memory[1] = 255
+    assert [0x02FF, 0x0403] == tensor.tolist()
+    tensor.assign(tensor * 0).realize()
+    assert [0, 0] == tensor.tolist() and 255 == source.memory[1]
 
 
 def test_memory_that_cannot_be_written_is_copied():
