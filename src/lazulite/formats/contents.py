@@ -8,19 +8,25 @@ goes through them one by one holds one at a time.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from math import prod
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from lazulite.base.errors import ArgumentError
 from lazulite.formats import gguf, safetensors
 from lazulite.formats.gguf_writer import Packed
 from lazulite.formats.load import format_of, load, model_files
 from lazulite.formats.quants import Quant
 from lazulite.formats.source import Source
+from lazulite.runtime.registry import Device
 from lazulite.tensor.tensor import Tensor
+
+if TYPE_CHECKING:
+    from lazulite.formats.onnx.external import ExternalFiles
+    from lazulite.formats.onnx.proto import TensorData
 
 
 @dataclass(frozen=True)
@@ -50,7 +56,7 @@ def contents(path: str | os.PathLike[str], function: str) -> Contents:
     source = Source(files[0], function)
     kind = format_of(source)
     if kind == "onnx":
-        raise ArgumentError(function, f"{path} is an ONNX model, which is run, not taken apart")
+        return _of_onnx(source)
     if kind == "gguf":
         return _of_gguf(source)
     metadata = safetensors.source_metadata(source) if kind == "safetensors" and len(files) == 1 else {}
@@ -76,6 +82,34 @@ def _of_entry(name: str, entry: gguf.Entry) -> Stored:
     kind = entry.kind
     packed = partial(_packed, kind, entry, name) if isinstance(kind, Quant) else None
     return Stored(entry.kind_name, entry.shape, entry.nbytes, partial(entry.tensor, name), packed)
+
+
+def _of_onnx(source: Source) -> Contents:
+    """The initializers of a model, and in the place of metadata what it takes, gives and consists of."""
+    from lazulite.formats.onnx.external import ExternalFiles
+    from lazulite.formats.onnx.proto import Graph, Model
+    from lazulite.formats.onnx.runner import described
+    from lazulite.formats.onnx.wire import Part, decode
+
+    model = decode(Model, Part(source, 0, source.size), "model")
+    graph, files = model.graph or Graph(), ExternalFiles(source, source.path.parent)
+    metadata: dict[str, Any] = {"producer": model.producer_name, "representation": model.ir_version}
+    metadata |= {f"operators of {each.domain or 'ai.onnx'}": each.version for each in model.opset_import}
+    tensors = {data.name: _of_initializer(data, source, files) for data in graph.initializer}
+    metadata |= {f"input {info.name}": described(info) for info in graph.input if info.name not in tensors}
+    metadata |= {f"output {info.name}": described(info) for info in graph.output}
+    counts = Counter(node.op_type for node in graph.node).most_common()
+    return Contents("ONNX", metadata | {"nodes": ", ".join(f"{count} {name}" for name, count in counts)}, tensors)
+
+
+def _of_initializer(data: TensorData, source: Source, files: ExternalFiles) -> Stored:
+    from lazulite.formats.onnx.values import BITS, NAMES, lifted, read_tensor
+
+    def tensor() -> Tensor:
+        return lifted(read_tensor(data, source, files, Device.DEFAULT, data.name), Device.DEFAULT)
+
+    name = NAMES[data.data_type] if 0 < data.data_type < len(NAMES) else f"type {data.data_type}"
+    return Stored(name, tuple(data.dims), (prod(data.dims) * BITS.get(name, 0) + 7) // 8, tensor)
 
 
 def _packed(kind: Quant, entry: gguf.Entry, name: str) -> Packed:

@@ -220,10 +220,12 @@ def _add_tune_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_file_arguments(inspecting: argparse.ArgumentParser, converting: argparse.ArgumentParser) -> None:
-    inspecting.add_argument("file", help="a file or a folder of safetensors, GGUF, torch, NPY or NPZ")
+    inspecting.add_argument("file", help="a file or a folder of safetensors, GGUF, torch, ONNX, NPY or NPZ")
     inspecting.add_argument("--key", metavar="NAME", help="only this entry of the metadata, in full")
     inspecting.add_argument("--json", action="store_true", help="everything, for programs")
-    converting.add_argument("source", metavar="IN", help="a file or a folder of safetensors, GGUF, torch, NPY or NPZ")
+    converting.add_argument(
+        "source", metavar="IN", help="a file or a folder of safetensors, GGUF, torch, ONNX, NPY or NPZ"
+    )
     converting.add_argument("target", metavar="OUT", help="the new file: .safetensors, .npz or .gguf")
     converting.add_argument("--dtype", default="", metavar="TYPE", help="floats as float32, float16 or bfloat16")
     converting.add_argument("--below", default="", metavar="NAME", help="only tensors below this name, without it")

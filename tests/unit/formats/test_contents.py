@@ -2,7 +2,7 @@ import struct
 
 import pytest
 
-from lazulite import ArgumentError, Tensor
+from lazulite import Tensor, load
 from lazulite.formats.contents import contents
 from lazulite.formats.safetensors import write
 from support.checkpoints import pickled
@@ -34,7 +34,24 @@ def test_containers_that_hold_themselves_end(tmp_path):
     assert {"a.b.0": 1, "a.b.1.0": 2, "3": None} == dict(contents(tmp_path / "m", "inspect").metadata)
 
 
-def test_networks_of_operators_are_not_taken_apart(tmp_path):
-    (tmp_path / "m").write_bytes(b"\x08\x07\x12\x04test")
-    with pytest.raises(ArgumentError, match="ONNX"):
-        contents(tmp_path / "m", "inspect")
+def network():
+    """A model of the onnx package: y = x @ w."""
+    onnx = pytest.importorskip("onnx")
+    x = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ["N", 2])
+    y = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, ["N", 2])
+    w = onnx.helper.make_tensor("w", onnx.TensorProto.FLOAT, [2, 2], [1.0, 2.0, 3.0, 4.0])
+    graph = onnx.helper.make_graph([onnx.helper.make_node("MatMul", ["x", "w"], ["y"])], "g", [x], [y], [w])
+    return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 13)], producer_name="by hand")
+
+
+def test_a_network_is_its_weights_and_what_it_takes_and_gives(tmp_path):
+    (tmp_path / "m").write_bytes(network().SerializeToString())
+    found = contents(tmp_path / "m", "inspect")
+    assert "ONNX" == found.format and {"by hand", 13, "float32[N, 2]", "1 MatMul"} <= set(found.metadata.values())
+    each = found.tensors["w"]
+    assert ("float32", (2, 2), 16, [[1, 2], [3, 4]]) == (each.kind, each.shape, each.nbytes, each.tensor().tolist())
+
+
+def test_a_network_is_loaded_as_a_function(tmp_path):
+    (tmp_path / "m").write_bytes(network().SerializeToString())
+    assert [[4.0, 6.0]] == load(tmp_path / "m")({"x": Tensor([[1.0, 1.0]])})["y"].tolist()

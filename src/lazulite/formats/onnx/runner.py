@@ -51,8 +51,8 @@ class OnnxRunner:
         self._preparation.require_complete()
         self._declared = {info.name: info for info in decoded.graph.input}
         names = [name for name in self._declared if name not in self._program.constants]
-        self.inputs = {name: _described(self._declared[name]) for name in names}
-        self.outputs = {info.name: _described(info) for info in decoded.graph.output}
+        self.inputs = {name: described(self._declared[name]) for name in names}
+        self.outputs = {info.name: described(info) for info in decoded.graph.output}
 
     def __call__(self, inputs: Mapping[str, Any], debug: int = 0) -> dict[str, Any]:
         """The outputs by name, lazy; with `debug` each node is printed as it is reached.
@@ -144,7 +144,7 @@ def _is_numeric(value: Value) -> bool:
     return hasattr(value, "dtype") and value.dtype.kind not in "OUS" if not isinstance(value, Tensor) else False
 
 
-def _described(info: ValueInfo) -> str:
+def described(info: ValueInfo) -> str:
     """A declared type as text: float32[1, N]."""
     tensor = info.type.tensor_type if info.type is not None else None
     if tensor is None or tensor.shape is None:
@@ -162,7 +162,7 @@ def _require_declared(info: ValueInfo, value: Value, sizes: dict[str, int]) -> N
     if tensor is None or value is None or isinstance(value, list):
         return
     if type_text(info.type) != type_name(value):
-        raise DTypeError(_FUNCTION, f"the input {info.name} is {_described(info)}, got {type_name(value)}")
+        raise DTypeError(_FUNCTION, f"the input {info.name} is {described(info)}, got {type_name(value)}")
     if tensor.shape is None:
         return
     fits = len(tensor.shape.dim) == len(value.shape)
@@ -172,4 +172,4 @@ def _require_declared(info: ValueInfo, value: Value, sizes: dict[str, int]) -> N
             wanted = sizes.setdefault(dimension.dim_param, size)
         fits = fits and wanted in (None, size)
     if not fits:
-        raise ShapeError(_FUNCTION, f"the input {info.name} is {_described(info)}, got the shape {value.shape}")
+        raise ShapeError(_FUNCTION, f"the input {info.name} is {described(info)}, got the shape {value.shape}")

@@ -48,7 +48,7 @@ CODED = {
 }  # fmt: skip
 """Element types that are kept as codes, with their bits."""
 _STORED = {dtype.name for dtype in STORED}
-_BITS = {name: dtype_named(name).itemsize * 8 for name in _STORED} | CODED
+BITS = {name: dtype_named(name).itemsize * 8 for name in _STORED} | CODED
 _TYPED = {
     "float32": "float_data", "float64": "double_data", "int64": "int64_data", "uint64": "uint64_data",
     "uint32": "uint64_data",
@@ -122,10 +122,10 @@ def read_tensor(data: TensorData, source: Source, files: ExternalFiles, device: 
         source.fail(f"a size is negative in {shape}", field)
     if name == "string":
         return _texts(data, shape, source, field)
-    if name not in _BITS:
+    if name not in BITS:
         source.fail(f"elements of type {name or data.data_type} are not read", field)
     count = prod(shape)
-    needed = (count * _BITS[name] + 7) // 8
+    needed = (count * BITS[name] + 7) // 8
     part = _part(data, name, needed, source, files, field)
     if part is None:
         raw = _typed(data, name, count, needed, source, field)
@@ -185,7 +185,7 @@ def _part(data: TensorData, name: str, needed: int, source: Source, files: Exter
 def _typed(data: TensorData, name: str, count: int, needed: int, source: Source, field: str) -> bytes:
     """The bytes of elements that stand in a field of their type."""
     values = getattr(data, _TYPED.get(name, "int32_data"))
-    bits = _BITS[name]
+    bits = BITS[name]
     expected = needed if name in CODED else count
     if len(values) != expected:
         source.fail(f"{len(values)} elements cannot have the shape {tuple(data.dims)}", field)
