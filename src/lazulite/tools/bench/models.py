@@ -1,11 +1,11 @@
-"""Whole networks as workloads: training steps, ResNet-18, and GPT-2 over a prompt.
+"""Whole networks as workloads: training steps, ResNet-18, and GPT-2 over a prompt and token by token.
 
 Weights are random and arrive as inputs, in the order in which the formula takes them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy
@@ -19,6 +19,8 @@ from lazulite.tools.bench.workload import Workload
 
 _RATE = 0.1
 _CLASSES = 10
+_SAMPLE = 97
+"""Every so many-th weight of a large network is compared after a step."""
 
 
 def training_step(batch: int, side: int, width: int) -> Workload:
@@ -76,6 +78,17 @@ def _into_maxima(x: Any, pooled: Any, up: Any) -> Any:
     return result
 
 
+def _descent(loss: Callable[..., Any], given: int) -> Callable[..., list[Any]]:
+    """A step of gradient descent: the loss, and the weights after it; the first `given` inputs are none."""
+
+    def step(words: Words, *inputs: Any) -> list[Any]:
+        weights = inputs[given:]
+        value, slopes = words.gradients(lambda *weights: loss(words, *inputs[:given], *weights), weights)
+        return [value, *[each - slope * _RATE for each, slope in zip(weights, slopes, strict=True)]]
+
+    return step
+
+
 # --- ResNet-18 -----------------------------------------------------------------------------------
 
 _STAGES = 4
@@ -84,7 +97,7 @@ _BLOCKS = 2
 
 def resnet18(batch: int, side: int, width: int) -> Workload:
     """Forward, with the statistics of the training."""
-    weights = tuple(_resnet_weights(width))
+    weights = tuple(_resnet_weights(width, statistics=True))
     return Workload(
         f"ResNet-18, batch {batch}",
         (normal(batch, 3, side, side), *weights),
@@ -95,46 +108,66 @@ def resnet18(batch: int, side: int, width: int) -> Workload:
     )
 
 
-def _resnet_weights(width: int) -> Iterator[Input]:
-    yield from _unit_weights(width, 3, 7)
+def resnet18_step(batch: int, side: int, width: int) -> Workload:
+    """One step of gradient descent, with the statistics of the batch; the reference knows the loss alone."""
+
+    def loss(words: Words, x: Any, classes: Any, *weights: Any) -> Any:
+        return words.cross_entropy(_resnet(words, x, *weights), classes)
+
+    weights = tuple(_resnet_weights(width, statistics=False))
+    return Workload(
+        f"ResNet-18 training step, batch {batch}",
+        (normal(batch, 3, side, side), places(1000, batch), *weights),
+        _descent(loss, 2),
+        loss,
+        tolerance=1e-3,
+        sample=_SAMPLE,
+        flops=3 * _resnet_flops(batch, side, width),
+    )
+
+
+def _resnet_weights(width: int, statistics: bool) -> Iterator[Input]:
+    yield from _unit_weights(width, 3, 7, statistics)
     inner = width
     for stage in range(_STAGES):
         outer = width << stage
         for _ in range(_BLOCKS):
-            yield from _unit_weights(outer, inner, 3)
-            yield from _unit_weights(outer, outer, 3)
+            yield from _unit_weights(outer, inner, 3, statistics)
+            yield from _unit_weights(outer, outer, 3, statistics)
             if inner != outer:
-                yield from _unit_weights(outer, inner, 1)
+                yield from _unit_weights(outer, inner, 1, statistics)
             inner = outer
     yield weight(1000, inner)
     yield normal(1000)
 
 
-def _unit_weights(outer: int, inner: int, kernel: int) -> Iterator[Input]:
+def _unit_weights(outer: int, inner: int, kernel: int, statistics: bool) -> Iterator[Input]:
     yield weight(outer, inner, kernel, kernel)
-    yield from (normal(outer), positive(outer), positive(outer), normal(outer))
+    if statistics:
+        yield from (normal(outer), positive(outer))
+    yield from (positive(outer), normal(outer))
 
 
 def _resnet(words: Words, x: Any, *weights: Any) -> Any:
-    left = iter(weights)
-    x = words.max_pool(words.relu(_unit(words, x, left, stride=2)), 3, 2, padding=1)
+    """The scores; each unit has statistics among its weights, or normalises by those of the batch."""
+    units = 1 + _STAGES * _BLOCKS * 2 + _STAGES - 1
+    left, per_unit = iter(weights), (len(weights) - 2) // units
+
+    def unit(x: Any, stride: int = 1) -> Any:
+        """A convolution and its normalisation."""
+        kernel, *rest = [next(left) for _ in range(per_unit)]
+        y = words.conv2d(x, kernel, stride, kernel.shape[2] // 2)
+        return words.batch_norm(y, *rest) if len(rest) == 4 else words.batch_norm_in_training(y, *rest)
+
+    def block(x: Any, stride: int) -> Any:
+        y = unit(words.relu(unit(x, stride)))
+        return words.relu(y + (x if stride == 1 else unit(x, stride)))
+
+    x = words.max_pool(words.relu(unit(x, 2)), 3, 2, padding=1)
     for stage in range(_STAGES):
-        for block in range(_BLOCKS):
-            x = _block(words, x, left, stride=2 if stage and not block else 1)
+        for number in range(_BLOCKS):
+            x = block(x, 2 if stage and not number else 1)
     return words.mean(x, (2, 3)) @ words.permute(next(left), 1, 0) + next(left)
-
-
-def _block(words: Words, x: Any, left: Iterator[Any], stride: int) -> Any:
-    y = words.relu(_unit(words, x, left, stride))
-    y = _unit(words, y, left)
-    return words.relu(y + (x if stride == 1 else _unit(words, x, left, stride)))
-
-
-def _unit(words: Words, x: Any, left: Iterator[Any], stride: int = 1) -> Any:
-    """A convolution and its normalisation."""
-    kernel = next(left)
-    y = words.conv2d(x, kernel, stride, kernel.shape[2] // 2)
-    return words.batch_norm(y, next(left), next(left), next(left), next(left))
 
 
 def _resnet_flops(batch: int, side: int, width: int) -> int:
@@ -172,15 +205,39 @@ def gpt2_step(layers: int, width: int, heads: int, vocabulary: int, length: int)
     def loss(words: Words, tokens: Any, classes: Any, *weights: Any) -> Any:
         return words.cross_entropy(_scores(words, _gpt2(words, heads, tokens, *weights), *weights), classes)
 
-    def step(words: Words, tokens: Any, classes: Any, *weights: Any) -> list[Any]:
-        value, slopes = words.gradients(lambda *weights: loss(words, tokens, classes, *weights), weights)
-        return [value, *[each - slope * _RATE for each, slope in zip(weights, slopes, strict=True)]]
-
     return Workload(
         f"GPT-2 training step, {layers} layers of {width}, {length} tokens",
         (places(vocabulary, length), places(vocabulary, length), *_gpt2_weights(layers, width, vocabulary, length)),
-        step,
+        _descent(loss, 2),
         loss,
+        tolerance=1e-4,
+        sample=_SAMPLE,
+    )
+
+
+def gpt2_decode(layers: int, width: int, heads: int, vocabulary: int, length: int) -> Workload:
+    """One token more behind `length` of them, whose keys and values are known: its scores, and all keys and values."""
+    past = tuple([normal(heads, length, width // heads)] * 2 * layers)
+    weights = _gpt2_weights(layers, width, vocabulary, length + 1)
+
+    def step(words: Words, token: Any, *rest: Any) -> list[Any]:
+        present: list[Any] = []
+        known = iter(rest[: 2 * layers])
+
+        def attend(queries: Any, keys: Any, values: Any) -> Any:
+            keys, values = [words.joined(next(known), each) for each in (keys, values)]
+            present.extend((keys, values))
+            return words.attention(queries, keys, values, False)
+
+        table, positions, *inner = rest[2 * layers :]
+        x = _gpt2(words, heads, token, table, positions[length:], *inner, attend=attend)
+        return [_scores(words, x, table, *inner), *present]
+
+    return Workload(
+        f"GPT-2 decoding, {layers} layers, token {length + 1}",
+        (places(vocabulary, 1), *past, *weights),
+        step,
+        weights=len(weights),
         tolerance=1e-4,
     )
 
@@ -194,12 +251,16 @@ def _gpt2_weights(layers: int, width: int, vocabulary: int, length: int) -> tupl
     return (weight(vocabulary, width), weight(length, width), *layer * layers, normal(width), normal(width))
 
 
-def _gpt2(words: Words, heads: int, tokens: Any, table: Any, positions: Any, *weights: Any) -> Any:
-    """What the layers make of the tokens."""
+def _gpt2(
+    words: Words, heads: int, tokens: Any, table: Any, positions: Any, *weights: Any,
+    attend: Callable[[Any, Any, Any], Any] | None = None,
+) -> Any:  # fmt: skip
+    """What the layers make of the tokens; `attend` takes queries, keys and values."""
+    attend = attend or (lambda queries, keys, values: words.attention(queries, keys, values, True))
     x = words.rows(table, tokens) + positions
     left = iter(weights[:-2])
     for normal_weight in left:
-        x = x + _attend(words, heads, words.layer_norm(x) * normal_weight + next(left), left)
+        x = x + _attend(words, heads, words.layer_norm(x) * normal_weight + next(left), left, attend)
         inner = words.layer_norm(x) * next(left) + next(left)
         inner = words.gelu(inner @ next(left) + next(left))
         x = x + (inner @ next(left) + next(left))
@@ -210,9 +271,9 @@ def _scores(words: Words, x: Any, table: Any, *weights: Any) -> Any:
     return (words.layer_norm(x) * weights[-2] + weights[-1]) @ words.permute(table, 1, 0)
 
 
-def _attend(words: Words, heads: int, x: Any, left: Iterator[Any]) -> Any:
+def _attend(words: Words, heads: int, x: Any, left: Iterator[Any], attend: Callable[[Any, Any, Any], Any]) -> Any:
     length, width = x.shape
     parts = (x @ next(left) + next(left)).reshape(length, 3, heads, width // heads)
     queries, keys, values = [words.permute(parts[:, i], 1, 0, 2) for i in range(3)]
-    joined = words.permute(words.attention(queries, keys, values, True), 1, 0, 2).reshape(length, width)
+    joined = words.permute(attend(queries, keys, values), 1, 0, 2).reshape(length, width)
     return joined @ next(left) + next(left)

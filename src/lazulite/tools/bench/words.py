@@ -81,6 +81,10 @@ class Words(ABC):
         """With given statistics; 1e-5 is added to the variance."""
 
     @abstractmethod
+    def batch_norm_in_training(self, x: Any, weight: Any, bias: Any) -> Any:
+        """With the statistics of the batch itself; 1e-5 is added to the variance."""
+
+    @abstractmethod
     def attention(self, queries: Any, keys: Any, values: Any, causal: bool) -> Any:
         """Scaled by the root of the last axis; with `causal` query i sees keys up to i."""
 
@@ -88,6 +92,10 @@ class Words(ABC):
 
     @abstractmethod
     def permute(self, x: Any, *order: int) -> Any: ...
+
+    @abstractmethod
+    def joined(self, first: Any, second: Any) -> Any:
+        """One behind the other along the second axis."""
 
     @abstractmethod
     def rows(self, table: Any, places: Any) -> Any:

@@ -64,6 +64,10 @@ class JaxWords(Words):
         scale = weight * self.jax.lax.rsqrt(variance + 1e-5)
         return x * scale[:, None, None] + (bias - mean * scale)[:, None, None]
 
+    def batch_norm_in_training(self, x: Any, weight: Any, bias: Any) -> Any:
+        mean, variance = x.mean((0, 2, 3)), x.var((0, 2, 3))
+        return self.batch_norm(x, mean, variance, weight, bias)
+
     def attention(self, queries: Any, keys: Any, values: Any, causal: bool) -> Any:
         scores = queries @ keys.swapaxes(-1, -2) / math.sqrt(queries.shape[-1])
         if causal:
@@ -72,6 +76,9 @@ class JaxWords(Words):
 
     def permute(self, x: Any, *order: int) -> Any:
         return x.transpose(order)
+
+    def joined(self, first: Any, second: Any) -> Any:
+        return self.np.concatenate((first, second), axis=1)
 
     def rows(self, table: Any, places: Any) -> Any:
         return table[places]

@@ -57,11 +57,19 @@ class TensorWords(Words):
     def batch_norm(self, x: Any, mean: Any, variance: Any, weight: Any, bias: Any) -> Any:
         return x.batchnorm(weight, bias, mean, (variance + 1e-5).rsqrt())
 
+    def batch_norm_in_training(self, x: Any, weight: Any, bias: Any) -> Any:
+        mean = x.mean((0, 2, 3))
+        variance = (x - mean.reshape(1, -1, 1, 1)).square().mean((0, 2, 3))
+        return self.batch_norm(x, mean, variance, weight, bias)
+
     def attention(self, queries: Any, keys: Any, values: Any, causal: bool) -> Any:
         return queries.scaled_dot_product_attention(keys, values, is_causal=causal)
 
     def permute(self, x: Any, *order: int) -> Any:
         return x.permute(*order)
+
+    def joined(self, first: Any, second: Any) -> Any:
+        return first.cat(second, dim=1)
 
     def rows(self, table: Any, places: Any) -> Any:
         return table[places]

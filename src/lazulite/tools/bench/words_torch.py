@@ -60,11 +60,17 @@ class TorchWords(Words):
     def batch_norm(self, x: Any, mean: Any, variance: Any, weight: Any, bias: Any) -> Any:
         return self.nn.batch_norm(x, mean, variance, weight, bias)
 
+    def batch_norm_in_training(self, x: Any, weight: Any, bias: Any) -> Any:
+        return self.nn.batch_norm(x, None, None, weight, bias, training=True)
+
     def attention(self, queries: Any, keys: Any, values: Any, causal: bool) -> Any:
         return self.nn.scaled_dot_product_attention(queries, keys, values, is_causal=causal)
 
     def permute(self, x: Any, *order: int) -> Any:
         return x.permute(order)
+
+    def joined(self, first: Any, second: Any) -> Any:
+        return self.torch.cat((first, second), 1)
 
     def rows(self, table: Any, places: Any) -> Any:
         return self.nn.embedding(places, table)

@@ -27,6 +27,8 @@ class Workload:
     """How many inputs, the last ones, stay the same from call to call: a library may prepare them."""
     tolerance: float = 1e-5
     """The largest error that counts as correct, relative to the largest value of the result."""
+    sample: int = 1
+    """Every so many-th element of a result is compared: all of a large network's weights are too many to hand over."""
     flops: int = 0
     """float32 additions and products, where their number is what bounds the speed."""
     streams: bool = False

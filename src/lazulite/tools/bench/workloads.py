@@ -210,7 +210,10 @@ SUITES: Mapping[str, tuple[Line, ...]] = {
         (models.training_step, (64, 28, 32), (4, 8, 2)),
         (models.resnet18, (1, 224, 64), (1, 32, 2)),
         (models.resnet18, (8, 224, 64), ()),
+        (models.resnet18_step, (8, 224, 64), (2, 32, 2)),
         (models.gpt2_prefill, (12, 768, 12, 50257, 128), (2, 16, 2, 40, 6)),
+        (models.gpt2_decode, (12, 768, 12, 50257, 128), (2, 16, 2, 40, 6)),
+        (models.gpt2_step, (12, 768, 12, 50257, 64), (2, 16, 2, 40, 6)),
     ),
     "dispatch": (
         (one_addition, (10, 200), (10, 2)),
