@@ -59,6 +59,7 @@ class Call:
         remembers = any(isinstance(result, Result) and result.remembers for result in self.results)
         past = Past(self.recording, self.before, self.values) if remembers else None
         recording = self.recording
+        recording.let_go()  # its intermediates become those of the replays
         return Captured(recording.trace, self.results, hidden=recording.hidden, origins=recording.origins, past=past)
 
 

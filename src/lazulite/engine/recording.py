@@ -167,6 +167,11 @@ class Recording:
         """Whether the random stream was started anew."""
         return STREAM.restarts != self._stream[2]
 
+    def let_go(self) -> None:
+        """Hold no memory of the call any more, when nothing further is asked about its sources."""
+        self._kept.clear()
+        self._sources.clear()
+
     def finish(self) -> Trace:
         """Everything that was recorded."""
         self.trace.drawn = STREAM.position - self._stream[1]

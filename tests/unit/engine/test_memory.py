@@ -99,3 +99,23 @@ def test_training_without_realize_keeps_memory_and_graph_flat() -> None:
     assert grown["nodes"] <= 0
     assert grown["told"] <= 1 << 16
     assert grown["resident"] <= 4 << 20
+
+
+def test_replays_take_the_memory_of_the_call_that_was_captured() -> None:
+    """No intermediates of calls that ran stay behind in the free lists."""
+    found = in_a_process("""
+        from lazulite import jit
+        weights = [Tensor.rand(512, 512).realize() for _ in range(4)]
+        def step(x):
+            y = x
+            for weight in weights:
+                y = (y @ weight).relu()
+            return [weight - slope for weight, slope in zip(weights, y.mean().gradient(*weights))]
+        step, x = jit(step), Tensor.rand(2048, 512).realize()
+        for _ in range(4):
+            results = step(x)
+        report = memory_report()
+        print(json.dumps(dict(used=report.weights + report.activations, cache=report.cache)))
+    """)
+    assert found["used"] > 16 << 20
+    assert found["cache"] <= found["used"] // 5
