@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from lazulite import linalg as linalg
     from lazulite import nn as nn
     from lazulite.base.errors import ArgumentError as ArgumentError
     from lazulite.base.errors import AxisError as AxisError
@@ -77,6 +78,7 @@ _HOMES = (
         "memory_report": "lazulite.engine.memory",
         "jit": "lazulite.tensor.jit",
         "load": "lazulite.formats.load",
+        "linalg": "lazulite.linalg",
         "load_captured": "lazulite.tensor.saved",
         "nn": "lazulite.nn",
         "no_grad": "lazulite.tensor.function",

@@ -14,7 +14,7 @@ from support.repository import PACKAGE, module_name, modules, name_of, tree
 LAYERS = {
     "base": 0, "ir": 1, "rewrite": 2, "simplify": 3, "analysis": 4, "autograd": 5, "schedule": 6, "kernel": 7,
     "lower": 8, "emit": 9, "asm": 9, "pipeline": 10, "runtime": 11, "engine": 12, "tensor": 13, "formats": 14,
-    "nn": 15, "llm": 16, "tools": 17, "interop": 17, "__main__": 18,
+    "linalg": 14, "fft": 14, "nn": 15, "llm": 16, "tools": 17, "interop": 17, "__main__": 18,
 }  # fmt: skip
 TOP = LAYERS["tools"]
 

@@ -305,12 +305,12 @@ def _meant(param: UOp, upstream: UOp, result: UOp) -> UOp:
 
 @gradient(ops.FUNCTION)
 def function_gradient(upstream: UOp, result: UOp, value: UOp, *operands: UOp) -> Gradients:
-    """Nothing for the value; for the operands what the function's own gradient says."""
+    """Nothing for the value; for the operands what the function's own gradient says, which itself has one."""
     derivative = result.arg
     parts: list[UOp | None] = [None] * len(result.src)
     if derivative.gradient:
         body = parsed(derivative.gradient)
-        meant = (*operands, upstream, value)
+        meant = (*operands, upstream, result)
         table = {param: meant[param.arg[0]] for param in toposort(body) if param.op is ops.PARAM}
         for slot, part in zip(derivative.wrt, substitute(body.src, table), strict=True):
             parts[1 + slot] = part

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any, Self
 
-from lazulite.base.errors import ArgumentError
+from lazulite.base.errors import ArgumentError, ShapeError
 from lazulite.ir import ops
 from lazulite.ir.uop import UOp
 from lazulite.tensor.functions import FunctionMethods, expm1, log1p_of_fraction
@@ -165,6 +165,27 @@ class ActivationMethods(FunctionMethods):
         [0.0]
         """
         return self.elu(alpha) * gamma
+
+    def hardshrink(self, lambd: float = 0.5) -> Self:
+        """Zero between -lambd and lambd, the value elsewhere.
+
+        >>> Tensor([-2.0, 0.3]).hardshrink().tolist()
+        [-2.0, 0.0]
+        """
+        return ((self >= -lambd) & (self <= lambd)).where(0.0, self)
+
+    def prelu(self, weight: Self) -> Self:
+        """The value above zero, the weight (one number, or one for each channel of axis 1) times it elsewhere.
+
+        >>> Tensor([[-2.0, -2.0]]).prelu(Tensor([0.5, 0.25])).tolist()
+        [[-1.0, -0.5]]
+        """
+        rank, count = len(self.shape), math.prod(weight.shape)
+        if count not in (1, self.shape[1] if rank > 1 else 1):
+            raise ShapeError("prelu", f"{weight.shape} is not one weight for each channel of {self.shape}")
+        shape = (1, count, *(1,) * (rank - 2)) if rank > 1 else (1,) * rank
+        slope = self._derived(UOp(ops.RESHAPE, weight.dtype, (weight.uop,), shape))
+        return (self > 0).where(self, self * slope)
 
     def softsign(self) -> Self:
         """x / (1 + |x|).

@@ -35,6 +35,7 @@ from lazulite.tensor.facts import FactMethods, destination
 from lazulite.tensor.gradient import GradientMethods
 from lazulite.tensor.guard import guarded
 from lazulite.tensor.host import from_host
+from lazulite.tensor.linalg import LinearAlgebraMethods
 from lazulite.tensor.losses import LossMethods
 from lazulite.tensor.matrices import MatrixMethods
 from lazulite.tensor.neural import NeuralMethods
@@ -56,6 +57,7 @@ class Tensor(
     StatisticsMethods,
     MatrixMethods,
     NeuralMethods,
+    LinearAlgebraMethods,
     DrawMethods,
     ChanceMethods,
     FactMethods,

@@ -151,12 +151,8 @@ def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
 
 
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
-    """Zero between -lambd and lambd, the value elsewhere.
-
-    >>> hardshrink(Tensor([-2.0, 0.3])).tolist()
-    [-2.0, 0.0]
-    """
-    return ((input >= -lambd) & (input <= lambd)).where(0.0, input)
+    """`Tensor.hardshrink`: zero between -lambd and lambd."""
+    return input.hardshrink(lambd)
 
 
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
@@ -190,15 +186,8 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
 
 
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
-    """The value above zero, the weight (one number, or one for each channel of axis 1) times it elsewhere.
-
-    >>> prelu(Tensor([[-2.0, -2.0]]), Tensor([0.5, 0.25])).tolist()
-    [[-1.0, -0.5]]
-    """
-    if weight.numel() not in (1, input.shape[1] if input.ndim > 1 else 1):
-        raise ShapeError("prelu", f"{weight.shape} is not one weight for each channel of {input.shape}")
-    slope = weight.reshape((1, -1, *(1,) * (input.ndim - 2))) if input.ndim > 1 else weight.reshape((1,) * input.ndim)
-    return (input > 0).where(input, input * slope)
+    """`Tensor.prelu`: the value above zero, the weight times it elsewhere."""
+    return input.prelu(weight)
 
 
 def rrelu(
