@@ -113,7 +113,7 @@ class Writer(MatrixWriter):
     def _plain(self, node: UOp, at: At) -> None:
         is_tile = len(self.form(node).units) > 1
         if node.op is ops.LOAD and self.form(node).units:
-            result = self.load_tile(node, at) if is_tile else self.load_pairs(node, at)
+            result = self.load_tile(node, at) if is_tile else self.load_neighbours(node, at)
         elif node.op is ops.LOAD:
             result = self.load(node, at)
         elif node.op is ops.MMA:

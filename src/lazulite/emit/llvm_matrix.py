@@ -1,4 +1,4 @@
-"""Matrix units as LLVM assembly: the tile registers of AMX; and sums of pairs of products in vectors.
+"""Matrix units as LLVM assembly: the tile registers of AMX; and dot products of neighbours in each lane of vectors.
 
 A value over two ranges of kind `unit` is a tile: `MMA` multiplies two of them into a third, loads and stores
 move them.  All tiles have the full size, so the unit is configured once, where the kernel begins, and
@@ -17,7 +17,7 @@ from lazulite.ir.dtype import DType, dtypes
 from lazulite.ir.uop import UOp
 from lazulite.kernel.nest import extent
 
-_REGISTERS, _ROWS, _ROW_BYTES = 8, 16, 64
+_REGISTERS, _ROWS, _ROW_BYTES, _WORD_BYTES = 8, 16, 64, 4
 _CONFIGURATION = bytes([1] + [0] * 15 + [_ROW_BYTES, 0] * _REGISTERS + [0] * 16 + [_ROWS] * _REGISTERS + [0] * 8)
 """Palette 1; bytes in a row of each tile, two bytes each; rows of each tile."""
 
@@ -26,6 +26,8 @@ _MULTIPLY: dict[tuple[DType, DType], str] = {
     (dtypes.int8, dtypes.int8): "tdpbssd", (dtypes.int8, dtypes.uint8): "tdpbsud",
     (dtypes.uint8, dtypes.int8): "tdpbusd", (dtypes.uint8, dtypes.uint8): "tdpbuud",
 }  # fmt: skip
+_DOT = {4: "@llvm.x86.avx512.vpdpbusd.128", 8: "@llvm.x86.avx512.vpdpbusd.256", 16: "@llvm.x86.avx512.vpdpbusd.512"}
+"""Adds four products of unsigned and signed bytes to each lane; the vectors of AVX2 have it too, under this name."""
 _ADD_PAIRS = {4: "@llvm.x86.sse2.pmadd.wd", 8: "@llvm.x86.avx2.pmadd.wd", 16: "@llvm.x86.avx512.pmaddw.d.512"}
 
 
@@ -75,36 +77,53 @@ class MatrixWriter(ComputeWriter):
     def multiply(self, node: UOp, at: At) -> str:
         """The sum with products added: of tiles, in the register where it began."""
         if not self.form(node).units:
-            return self._add_pairs(node, at)
+            return self._add_dot_products(node, at)
         start, left, right = node.src[:3]
         total = self.first_tile(start, at)
         factors = [self.values[factor][self.key(factor, at)] for factor in (left, right)]
         self._tell(_MULTIPLY[left.dtype, right.dtype], *[("i8", tile) for tile in (total, *factors)])
         return total
 
-    # --- pairs of neighbours in each lane --------------------------------------------------------
+    # --- neighbours in each lane -----------------------------------------------------------------
 
-    def load_pairs(self, node: UOp, at: At) -> str:
-        """Pairs as words, one for each lane, or one."""
-        (pair,) = self.form(node).units
-        if extent(pair) != 2 or node.dtype is not dtypes.int16:
-            raise StageError("emit.llvm", f"a vector adds pairs of int16, not {extent(pair)} of {node.dtype.name}")
-        return self.words(node, {**at, pair: 0}, "i32", extent(pair), self.lanes_of(node))
+    def load_neighbours(self, node: UOp, at: At) -> str:
+        """Neighbours as words, one for each lane, or one."""
+        (group,) = self.form(node).units
+        if extent(group) * node.dtype.itemsize != _WORD_BYTES or not node.dtype.is_integral:
+            raise StageError(
+                "emit.llvm", f"a vector adds words of neighbours, not {extent(group)} of {node.dtype.name}"
+            )
+        return self.words(node, {**at, group: 0}, "i32", extent(group), self.lanes_of(node))
 
-    def _add_pairs(self, node: UOp, at: At) -> str:
-        """Both products of each lane added to it; one instruction where the target has it."""
+    def _add_dot_products(self, node: UOp, at: At) -> str:
+        """The products of each lane added to it."""
         start, left, right = node.src[:3]
         lanes = self.lanes_of(node)
-        if lanes not in _ADD_PAIRS:
-            raise StageError("emit.llvm", f"no instruction adds pairs in {lanes} lanes")
+        types = left.dtype, right.dtype
+        total, words = self.operand(start, at, lanes, 64), f"<{lanes} x i32>"
+        factors = {factor.dtype: self._neighbours(factor, at, lanes) for factor in (left, right)}
+        if set(types) == {dtypes.uint8, dtypes.int8} and lanes in _DOT:
+            operands = [(words, value) for value in (total, factors[dtypes.uint8], factors[dtypes.int8])]
+            return self.text.define(self.text.call(_DOT[lanes], words, operands, ()))
+        if set(types) != {dtypes.int16} or lanes not in _ADD_PAIRS:
+            names = " by ".join(dtype.name for dtype in types)
+            raise StageError("emit.llvm", f"no instruction adds products of {names} in {lanes} lanes")
+        return self._add_pairs(total, [self._neighbours(factor, at, lanes) for factor in (right, left)], lanes)
+
+    def _neighbours(self, factor: UOp, at: At, lanes: int) -> str:
+        """The neighbours of a factor in every lane."""
+        if factor.op is ops.CONST:
+            size = factor.dtype.bits
+            return f"splat (i32 {sum((factor.arg % (1 << size)) << shift for shift in range(0, 32, size))})"
+        value = self.values[factor][self.key(factor, at)]
+        return value if self.lanes_of(factor) else self.text.splat("i32", value, lanes)
+
+    def _add_pairs(self, total: str, factors: list[str], lanes: int) -> str:
+        """Both products of each lane added to it; one instruction where the target has it."""
         words, halves = f"<{lanes} x i32>", f"<{2 * lanes} x i16>"
-        pairs = []
-        for factor in (right, left):
-            value = self.values[factor][self.key(factor, at)]
-            whole = value if self.lanes_of(factor) else self.text.splat("i32", value, lanes)
-            pairs.append((halves, self.text.once(f"bitcast {words} {whole} to {halves}")))
+        pairs = [(halves, self.text.once(f"bitcast {words} {factor} to {halves}")) for factor in factors]
         products = self.text.define(self.text.call(_ADD_PAIRS[lanes], words, pairs, ()))
-        return self.text.define(f"add {words} {products}, {self.operand(start, at, lanes, 64)}")
+        return self.text.define(f"add {words} {products}, {total}")
 
     # --- tiles ------------------------------------------------------------------------------------
 

@@ -26,6 +26,7 @@ _FEATURES = {
     "avx": "avx", "f16c": "f16c", "fma": "fma", "avx2": "avx2", "bmi1": "bmi", "bmi2": "bmi2", "abm": "lzcnt",
     "avx512f": "avx512f", "avx512bw": "avx512bw", "avx512dq": "avx512dq", "avx512vl": "avx512vl",
     "avx512cd": "avx512cd", "avx512_fp16": "avx512fp16", "avx512_bf16": "avx512bf16", "avx512_vnni": "avx512vnni",
+    "avx_vnni": "avxvnni",
     "amx": "amx-tile", "amx_tile": "amx-tile", "amx_bf16": "amx-bf16", "amx_int8": "amx-int8", "amx_fp16": "amx-fp16",
 }  # fmt: skip
 # What goes when a feature is switched off: everything that builds on it.
@@ -33,7 +34,7 @@ _NEEDS = {
     "sse3": "", "ssse3": "sse3", "sse4.1": "ssse3", "sse4.2": "sse4.1", "avx": "sse4.2", "f16c": "avx", "fma": "avx",
     "avx2": "avx", "avx512f": "avx2 fma f16c", "avx512bw": "avx512f", "avx512dq": "avx512f", "avx512vl": "avx512f",
     "avx512cd": "avx512f", "avx512fp16": "avx512bw avx512vl avx512dq", "avx512bf16": "avx512bw avx512vl",
-    "avx512vnni": "avx512f", "amx-bf16": "amx-tile", "amx-int8": "amx-tile", "amx-fp16": "amx-tile",
+    "avx512vnni": "avx512f", "avxvnni": "avx2", "amx-bf16": "amx-tile", "amx-int8": "amx-tile", "amx-fp16": "amx-tile",
 }  # fmt: skip
 
 _TILES = "amx-tile"
@@ -83,6 +84,13 @@ _MATRIX_UNITS = {
     ),
 }  # fmt: skip
 
+# Vectors of how many bytes need which feature (none where every processor can do it) for sums of so many products.
+_DOT_PRODUCTS = (
+    (64, "avx512vnni", (dtypes.uint8, dtypes.int8, dtypes.int32), 4),
+    (32, "avxvnni", (dtypes.uint8, dtypes.int8, dtypes.int32), 4),
+    (0, "", (dtypes.int16, dtypes.int16, dtypes.int32), 2),
+)
+
 
 @dataclass(frozen=True)
 class Target:
@@ -123,10 +131,12 @@ class Target:
         return replace(self, matrix=())
 
     @cached_property
-    def pairs(self) -> MatrixInstruction:
-        """What a vector instruction does with pairs of small integers."""
-        types = dtypes.int16, dtypes.int16, dtypes.int32
-        return MatrixInstruction(*types, rows=1, columns=self.lanes(dtypes.int32), depth=2, group=2)
+    def dot_products(self) -> tuple[MatrixInstruction, ...]:
+        """What vector instructions add to each lane, the sums of the most products first: matrix units of one row."""
+        lanes = self.lanes(dtypes.int32)
+        return tuple([MatrixInstruction(*types, rows=1, columns=lanes, depth=group, group=group)
+                      for width, feature, types, group in _DOT_PRODUCTS
+                      if not feature or (feature in self.features and width == self.vector_bytes)])  # fmt: skip
 
     def lanes(self, dtype: DType) -> int:
         """How many elements of a type fill one vector."""

@@ -149,7 +149,9 @@ def _mma_faults(node: UOp) -> Faults:
         yield node, "MMA takes a start, two factors and the ranges of kind unit that it sums over"
     elif node.dtype is not node.src[0].dtype:
         yield node, f"MMA keeps the type of its start, got {node.src[0].dtype.name}, then {node.dtype.name}"
-    elif any(factor.op is not ops.LOAD or len(factor.src) > 2 for factor in node.src[1:3]):
+    elif any(
+        factor.op is not ops.CONST and (factor.op is not ops.LOAD or len(factor.src) > 2) for factor in node.src[1:3]
+    ):
         yield node, "a matrix unit takes its factors from memory, without gates"
 
 

@@ -3,18 +3,19 @@
 Takes the facts of a kernel, gives its steps; None where no instruction multiplies these types, where members of a
 group would be missing, or where too much of its tiles would be empty.  The right operand is packed, as the
 instruction wants it, in blocks of columns that stay in the second cache; the left one is read in place where its
-rows are whole tiles of neighbours, else it is packed too.  Small integers that no matrix unit multiplies are widened
-while they are packed, for vectors.  A tile of results is several instructions along each axis, so that each operand
-that was loaded is used again.
+rows are whole tiles of neighbours, else it is packed too.  Small integers that no matrix unit multiplies are left to
+the dot products of vector instructions, for which they are widened, or moved into the range of the type that the
+instruction wants, while they are packed.  A tile of results is several instructions along each axis, so that each
+operand that was loaded is used again.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lazulite.analysis.contraction import contraction
 from lazulite.ir import ops
-from lazulite.ir.dtype import dtypes
+from lazulite.ir.dtype import DType, dtypes
 from lazulite.ir.target import MatrixInstruction, Target
 from lazulite.ir.uop import UOp
 from lazulite.kernel.facts import KernelFacts
@@ -77,6 +78,8 @@ def _find_product(facts: KernelFacts, node: UOp) -> _Product | None:
         return None
     row = max(rows, key=extent)
     for unit in _instructions(facts.target, left, right, node):
+        if _is_turned(unit, left, right):
+            unit = replace(unit, left=unit.right, right=unit.left)
         depth = max(shared, key=lambda r: (min(extent(r), unit.depth), facts.stride(left, r) == 1, extent(r)))
         walked = ((left, row), (left, depth), (right, column), (right, depth))
         if extent(depth) % unit.group == 0 and all(facts.stride(load, r) is not None for load, r in walked):
@@ -87,8 +90,22 @@ def _find_product(facts: KernelFacts, node: UOp) -> _Product | None:
 def _instructions(target: Target, left: UOp, right: UOp, node: UOp) -> list[MatrixInstruction]:
     """Those that multiply these types, the best one first."""
     found = [unit for unit in target.matrix if unit.types == (left.dtype, right.dtype, node.dtype)]
-    whole = node.dtype in (dtypes.int32, dtypes.uint32) and {left.dtype, right.dtype} <= _SMALL
-    return [*found, target.pairs] if whole else found
+    types = {left.dtype, right.dtype}
+    if node.dtype not in (dtypes.int32, dtypes.uint32) or not types <= _SMALL:
+        return found
+    return [*found, *[unit for unit in target.dot_products if _takes(unit, types)]]
+
+
+def _takes(unit: MatrixInstruction, types: set[DType]) -> bool:
+    """Whether a dot product is one of factors of these types: as they are, widened, or one of two signed ones moved."""
+    if unit.left is unit.right:
+        return all(dtype is unit.left or dtype.bits < unit.left.bits for dtype in types)
+    return types <= {unit.left, unit.right} and unit.right in types
+
+
+def _is_turned(unit: MatrixInstruction, left: UOp, right: UOp) -> bool:
+    """Whether the factors of an instruction change places, which for one row are the same."""
+    return unit.rows == 1 and left.dtype is unit.right is not unit.left and right.dtype is unit.left
 
 
 def _rows_together(target: Target, row: UOp, unit: MatrixInstruction) -> int:
@@ -135,7 +152,7 @@ def _steps(facts: KernelFacts, product: _Product) -> tuple[Step, ...]:
         steps.append(Stage(product.left.src[0].arg[0], (*_sums(product, product.left), *row, *groups)))
     packed = (blocks[-1][0], *_sums(product, product.right), column[0], groups[0], column[1], groups[1])
     steps.append(Stage(product.right.src[0].arg[0], packed))
-    steps.append(MatrixUnit(row, column, groups, unit.left.name if product.in_vectors else ""))
+    steps.append(MatrixUnit(row, column, groups, (unit.left.name, unit.right.name) if product.in_vectors else ()))
     if count(product.node.src[0].ranges) >= _SHARED_WORK:
         steps += [Parallel(name) for name, turns in loops if turns > 1][:1]
     return tuple(steps)

@@ -22,7 +22,8 @@ partitioning the range `n` makes `n.0` and `n.1`.  `parse(text(steps)) == steps`
     matrixunit 0.1 by 1.1 over 2.1 2.2
                        a matrix unit computes the sum over the last ranges: the first are rows and the others columns
                        of its result; the innermost range of each is inside of one instruction, further ones count
-                       results that are worked on together; `as int16` makes copies of the factors that type
+                       results that are worked on together; `as uint8 int8` makes copies of the left factor and
+                       of the right one these types
     prefetch 1 3 0     loads of memory slot 1 over range 3 ask for what they will read at the next turn of range 0
     stream 0           what is stored to memory slot 0 goes past the caches, as it is not read soon
     block 1 32         32 turns of range 1 at a time: each statement of a kernel with intermediates runs through all
@@ -142,8 +143,8 @@ class MatrixUnit:
     rows: tuple[Name, ...]
     columns: tuple[Name, ...]
     depth: tuple[Name, ...]
-    factor: str = ""
-    """The type in which factors are copied; as they are in memory where it is empty."""
+    factors: tuple[str, ...] = ()
+    """The types in which the left and the right factor are copied; as they are in memory where it is empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +227,7 @@ def _line(step: Step) -> str:
         return " ".join([word, *map(name_text, step.ranges)])
     if isinstance(step, MatrixUnit):
         rows, columns, depth = (" ".join(map(name_text, names)) for names in (step.rows, step.columns, step.depth))
-        return f"{word} {rows} by {columns} over {depth}" + (f" as {step.factor}" if step.factor else "")
+        return f"{word} {rows} by {columns} over {depth}" + " ".join(["", "as", *step.factors] if step.factors else [])
     if isinstance(step, Keep):
         return " ".join([word, name_text(step.range), name_text(step.again)])
     if isinstance(step, Stage):
@@ -279,15 +280,16 @@ def _parse_line(line: str) -> Step:
 
 
 def _parse_matrix_unit(words: list[str]) -> MatrixUnit:
-    factor = ""
-    if words[-2:-1] == ["as"]:
-        *words, _, factor = words
+    factors: tuple[str, ...] = ()
+    if words[-3:-2] == ["as"]:
+        *words, _, left, right = words
+        factors = left, right
     by, over = words.index("by"), words.index("over")
     parts = words[:by], words[by + 1 : over], words[over + 1 :]
     rows, columns, depth = (tuple(map(_name, part)) for part in parts)
     if not (rows and columns and depth):
         raise ValueError("a part without ranges")
-    return MatrixUnit(rows, columns, depth, factor)
+    return MatrixUnit(rows, columns, depth, factors)
 
 
 def _axis(word: str) -> Axis:

@@ -16,8 +16,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from lazulite.analysis.access import coefficient
 from lazulite.ir import ops
-from lazulite.ir.dtype import by_name, dtypes
-from lazulite.ir.uop import UOp, substitute, toposort
+from lazulite.ir.dtype import DType, by_name, dtypes
+from lazulite.ir.uop import UOp, replace_ranges, substitute, toposort
 from lazulite.kernel.gates import split_gate
 from lazulite.kernel.nest import by_order, count, extent, is_fixed
 from lazulite.kernel.steps import Keep, MatrixUnit, Name, Stage, Step, names
@@ -29,10 +29,12 @@ _MOST_LANES, _MOST_ROWS, _MOST_INTERLEAVED, _MOST_STEP = 64, 16, 64, 4
 def stage_memory(sink: UOp, steps: Iterable[Step]) -> UOp:
     """The kernel with every `Stage` and `Keep` carried out."""
     steps = tuple(steps)
-    factors = {name: step.factor for step in steps if isinstance(step, MatrixUnit) for name in step.depth}
+    units = [step for step in steps if isinstance(step, MatrixUnit)]
+    for unit in units:
+        sink = _without_move(sink, unit)
     for step in steps:
         if isinstance(step, Stage):
-            sink = _stage(sink, step, factors)
+            sink = _stage(sink, step, units)
         elif isinstance(step, Keep):
             sink = _keep(sink, step)
         elif isinstance(step, MatrixUnit):
@@ -40,8 +42,8 @@ def stage_memory(sink: UOp, steps: Iterable[Step]) -> UOp:
     return sink
 
 
-def _stage(sink: UOp, step: Stage, factors: Mapping[Name, str]) -> UOp:
-    """The kernel with an operand copied; what varies with the ranges of `factors` in the type that these say."""
+def _stage(sink: UOp, step: Stage, units: Sequence[MatrixUnit]) -> UOp:
+    """The kernel with an operand copied; a factor of a matrix unit as this wants it."""
     nodes = toposort(sink)
     named = _named(nodes)
     axes = [[named[name] for name in names(axis) if name in named] for axis in step.axes]
@@ -52,9 +54,9 @@ def _stage(sink: UOp, step: Stage, factors: Mapping[Name, str]) -> UOp:
     lanes = max([extent(r) for r in named.values() if r.arg[1] == "lane"], default=1)
     table = {}
     for number, load in enumerate(loads, _first_free(nodes)):
-        wanted = next((factors[name] for r in load.ranges if (name := r.arg[0][1:]) in factors), None)
-        if wanted is not None:
-            held = load.cast(by_name(wanted)) if wanted else load
+        unit = next((unit for unit in units if _varies(load, unit.depth)), None)
+        if unit is not None:
+            held = _as_factor(load, unit)
             own = _all_axes([axis for axis in plain if axis in load.ranges], held)
             table[load] = _read_back(_filled(held, own, number, _copy_kinds(held, own)), own)
             continue
@@ -63,6 +65,46 @@ def _stage(sink: UOp, step: Stage, factors: Mapping[Name, str]) -> UOp:
         more = _further_axes(value, [r for axis in joint for r in axis])
         table[value] = copied(value, load, [*joint, *[[r] for r in more]], number, lanes)
     return substitute([sink], table)[0]
+
+
+def _varies(load: UOp, names: Sequence[Name]) -> bool:
+    return any(r.arg[0][1:] in names for r in load.ranges)
+
+
+def _as_factor(load: UOp, unit: MatrixUnit) -> UOp:
+    """A factor in the type that a unit multiplies: a signed one that becomes unsigned is moved by half of the range."""
+    if not unit.factors:
+        return load
+    dtype = by_name(unit.factors[_varies(load, unit.columns)])
+    return load.cast(dtype) ^ (1 << (dtype.bits - 1)) if _moves(load, dtype) else load.cast(dtype)
+
+
+def _moves(load: UOp, dtype: DType) -> bool:
+    return load.dtype.kind == "int" and dtype.kind == "uint"
+
+
+def _without_move(sink: UOp, unit: MatrixUnit) -> UOp:
+    """Sums of products with the part taken off again that comes of a left factor that will be moved up.
+
+    The sum of (x + h) * y is that of x * y and h times the sum of y, which is a product with ones.
+    """
+    nodes = toposort(sink)
+    depth = {r for name, r in _named(nodes).items() if name in unit.depth}
+    table = {}
+    for node in nodes if unit.factors else ():
+        if node.op is ops.REDUCE and depth <= set(node.src[1:]):
+            left, right = _factors(node, unit)
+            dtype = by_name(unit.factors[0])
+            if _moves(left.src[0], dtype):
+                ones = UOp.const(dtype, 1).cast(node.dtype)
+                table[node] = node - node.replace(src=(ones * right, *node.src[1:])) * (1 << (dtype.bits - 1))
+    return substitute([sink], table)[0]
+
+
+def _factors(node: UOp, unit: MatrixUnit) -> Sequence[UOp]:
+    """The factors of a sum of products, that with the columns last."""
+    factors = node.src[0].src
+    return factors if _varies(factors[1], unit.columns) else factors[::-1]
 
 
 def _converted(load: UOp, nodes: Sequence[UOp]) -> UOp:
@@ -116,6 +158,9 @@ def _multiply_tiles(sink: UOp, step: MatrixUnit) -> UOp:
     named = _named(nodes)
     rows, columns, depth = ([named[n] for n in names if n in named] for names in (step.rows, step.columns, step.depth))
     sums = [node for node in nodes if node.op is ops.REDUCE and set(depth) <= set(node.src[1:])]
+    of_rows = [r for node in sums if not node.ranges.isdisjoint(rows) for r in node.ranges]
+    of_columns = frozenset[UOp]().union(*[node.ranges for node in sums if node.ranges.isdisjoint(rows)])
+    outermost = min((r.arg[0] for r in of_rows if r not in of_columns), default=())
     inside = {r: r.replace(arg=(r.arg[0], "unit")) for r in depth}
     axes = [*rows, *columns]
     kinds = dict.fromkeys(axes, "row") | dict.fromkeys((*rows[-1:], columns[-1]), "unit")
@@ -123,8 +168,22 @@ def _multiply_tiles(sink: UOp, step: MatrixUnit) -> UOp:
     table = {}
     for number, node in enumerate(sums, _first_free(nodes)):
         (value,) = substitute([_left_first(node, columns[-1])], inside)
-        table[node] = value if vectors else _read_back(_filled(value, axes, number, kinds), axes)
+        if not vectors:
+            table[node] = _read_back(_filled(value, axes, number, kinds), axes)
+        elif node.ranges.isdisjoint(rows):  # the same for all rows: once for a block of columns
+            own = [*[r for r in by_order(node.ranges) if r.arg[0] > outermost and r not in axes], *columns]
+            table[node] = _read_back(_filled(_with_own_loops(value, number), own, number), own)
+        else:
+            table[node] = value
     return substitute([sink], table)[0]
+
+
+def _with_own_loops(node: UOp, number: int) -> UOp:
+    """A reduction that shares its loops with no other."""
+    loops = [r for r in node.src[1:] if r.arg[1] == "loop"]
+    table = {r: r.replace(arg=((INNERMOST, number, INNERMOST + place), "loop")) for place, r in enumerate(loops)}
+    (value,) = replace_ranges([node.src[0]], table)
+    return node.replace(src=(value, *[table.get(r, r) for r in node.src[1:]]))
 
 
 def _left_first(node: UOp, column: UOp) -> UOp:

@@ -4,7 +4,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from lazulite.base.errors import StageError
@@ -12,6 +12,7 @@ from lazulite.emit.llvm import Writer
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.parse import parse
+from lazulite.ir.target import target
 from lazulite.kernel.heuristic import choose
 from lazulite.kernel.steps import MatrixUnit
 from support.kernels import TARGETS, compiled, interpreted, listed, lowered, random_memory
@@ -92,9 +93,9 @@ vectors = st.builds(
 @pytest.mark.parametrize("machine", TARGETS)
 @settings(max_examples=10)
 @given(vectors, st.randoms(use_true_random=False), st.integers(1, 3))
-def test_small_integers_are_multiplied_in_pairs(machine: str, product: Product, rng: Random, chunks: int):
-    target, memory = TARGETS[machine], random_memory(product.kernel, rng)
-    product.check(memory, compiled(product.kernel, target, choose(product.kernel, target), memory, chunks)[0])
+def test_dot_products_of_small_integers_are_exact(machine: str, product: Product, rng: Random, chunks: int):
+    processor, memory = TARGETS[machine], random_memory(product.kernel, rng)
+    product.check(memory, compiled(product.kernel, processor, choose(product.kernel, processor), memory, chunks)[0])
 
 
 @pytest.mark.parametrize("machine", TARGETS)
@@ -109,6 +110,42 @@ def test_a_pair_is_one_instruction_and_its_sums_wrap(machine):
 
     assert "pmadd" in Writer(lowered(product.kernel, target, steps), "k").write()
     assert not compiled(product.kernel, target, steps, memory)[0].any()
+
+
+BYTES = ((dtypes.uint8, dtypes.int8), (dtypes.int8, dtypes.uint8), (dtypes.int8, dtypes.int8))
+
+
+@pytest.mark.parametrize(("machine", "bits"), [("avx512vnni", 512), ("avxvnni", 256)])
+@pytest.mark.parametrize("types", BYTES, ids=str)
+def test_four_products_of_bytes_are_one_instruction_where_the_processor_has_it(machine, bits, types):
+    features = ("avx2", "fma", machine) + (("avx512f", "avx512bw", "avx512dq", "avx512vl") if bits == 512 else ())
+    processor, product = target("CPU:LLVM", features), Product(64, 64, 256, (*types, dtypes.int32))
+    text = Writer(lowered(product.kernel, processor, choose(product.kernel, processor)), "k").write()
+
+    assert f"vpdpbusd.{bits}" in text and "pmadd" not in text
+
+
+@pytest.mark.parametrize("machine", TARGETS)
+@pytest.mark.parametrize("types", BYTES, ids=str)
+def test_the_largest_bytes_neither_saturate_nor_lose_their_sign(machine, types):
+    product, processor = Product(30, 50, 64, (*types, dtypes.int32)), TARGETS[machine].with_vectors_only
+    memory = random_memory(product.kernel, Random(9))
+    for slot, dtype in zip((1, 2), types, strict=True):
+        low, high = int(dtype.min), int(dtype.max)
+        memory[slot][:] = np.resize([low, high, low, low, high], memory[slot].size)
+
+    product.check(memory, compiled(product.kernel, processor, choose(product.kernel, processor), memory)[0])
+
+
+@settings(max_examples=10)
+@given(st.integers(16, 80), st.integers(16, 80), st.integers(4, 20), st.randoms(use_true_random=False))
+def test_the_interpreter_computes_what_moved_factors_mean(rows: int, columns: int, groups: int, rng: Random):
+    product = Product(rows, columns, 4 * groups, (dtypes.int8, dtypes.int8, dtypes.int32), bias=True)
+    processor = target("CPU:LLVM", ("avx2", "avxvnni"))
+    steps, memory = choose(product.kernel, processor), random_memory(product.kernel, rng)
+    assume(any(isinstance(step, MatrixUnit) for step in steps))
+
+    product.check(memory, interpreted(lowered(product.kernel, processor, steps), memory)[0])
 
 
 TOO_MANY = """
@@ -159,7 +196,12 @@ p0[r0] = t2
 
 @pytest.mark.parametrize(
     ("dtype", "lanes", "group", "message"),
-    [("int16", 4, 4, "not 4 of int16"), ("int8", 4, 2, "not 2 of int8"), ("int16", 6, 2, "adds pairs in 6 lanes")],
+    [
+        ("int16", 4, 4, "not 4 of int16"),
+        ("int8", 4, 2, "not 2 of int8"),
+        ("int16", 6, 2, "by int16 in 6 lanes"),
+        ("int8", 4, 4, "products of int8 by int8"),
+    ],
 )
 def test_what_no_vector_instruction_adds_is_refused(dtype, lanes, group, message):
     text = PAIRS.replace("TYPE", dtype).replace("LANES", str(lanes)).replace("GROUP", str(group))

@@ -26,6 +26,19 @@ def test_the_key_changes_with_every_fact_that_code_depends_on():
     assert 4 == len(keys)
 
 
+def test_vectors_sum_as_many_products_at_once_as_their_instructions_do():
+    wide = ("avx2", "avx512f", "avx512bw", "avx512dq", "avx512vl")
+
+    for features, groups in (
+        (("avx2",), [2]),
+        (("avx2", "avxvnni"), [4, 2]),
+        (wide, [2]),
+        ((*wide, "avx512vnni"), [4, 2]),
+    ):
+        assert groups == [unit.group for unit in target("x", features).dot_products]
+    assert [2] == [unit.group for unit in host("-avx512_vnni,-avx_vnni").dot_products]
+
+
 def test_what_has_no_instruction_is_not_native():
     assert target("x", ("fma",)).has(ops.FMA, dtypes.float32)
     assert not target("x", ()).has(ops.FMA, dtypes.float32)

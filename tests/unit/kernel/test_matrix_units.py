@@ -40,7 +40,7 @@ def test_without_units_vectors_multiply(types):
 
     for machine in (WITHOUT, WITH.with_vectors_only):
         steps = of_kind(choose(kernel, machine), MatrixUnit)
-        assert [] == steps if types[2].is_float else ["int16"] == [step.factor for step in steps]
+        assert [] == steps if types[2].is_float else [("int16", "int16")] == [step.factors for step in steps]
 
 
 def test_wide_types_and_products_that_were_rounded_stay_with_vectors():
@@ -62,7 +62,7 @@ def test_a_sum_that_ends_inside_of_a_group_is_left_to_narrower_groups_and_to_vec
     (bytes_by_four,) = of_kind(chosen(Product(64, 64, 128, TYPES[2]).kernel), MatrixUnit)
     (bytes_by_two,) = of_kind(chosen(Product(64, 64, 130, TYPES[2]).kernel), MatrixUnit)
 
-    assert ("", "int16") == (bytes_by_four.factor, bytes_by_two.factor)
+    assert ((), ("int16", "int16")) == (bytes_by_four.factors, bytes_by_two.factors)
     assert chosen(Product(64, 64, 129, TYPES[2]).kernel) is None
     assert chosen(Product(64, 64, 129).kernel) is None
 

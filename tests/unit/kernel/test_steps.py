@@ -35,7 +35,7 @@ steps = st.one_of(
     st.builds(Prefetch, st.integers(0, 31), names, names),
     st.builds(Stream, st.integers(0, 31)),
     st.builds(Stage, st.integers(0, 31), some),
-    st.builds(MatrixUnit, some, some, some, st.sampled_from(["", "int16"])),
+    st.builds(MatrixUnit, some, some, some, st.sampled_from([(), ("uint8", "int8")])),
     *[st.builds(kind, names) for kind in (Parallel, Vectorize, Tile, Group)],
 )
 
