@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 
 from lazulite.ir import ops
-from lazulite.ir.dtype import DType, Scalar, dtypes
+from lazulite.ir.dtype import NARROW, DType, Scalar, dtypes
 from lazulite.ir.uop import UOp, toposort
 from numpy_oracle import numpy_type
 
 Array = Any
 FUNCTIONS = (ops.EXP, ops.EXP2, ops.LOG, ops.LOG2, ops.SIN, ops.COS, ops.TAN, ops.TANH, ops.ERF, ops.POW)
-NARROW = (dtypes.float16, dtypes.bfloat16)
 _BASIC = frozenset({
     ops.ADD, ops.SUB, ops.MUL, ops.DIV, ops.SQRT, ops.CDIV, ops.CMOD, ops.AND, ops.OR, ops.XOR, ops.WHERE,
     ops.LT, ops.LE, ops.EQ, ops.NE, ops.BITCAST, ops.CAST,
@@ -69,7 +68,7 @@ def samples(dtype: DType, count: int = 1000, seed: int = 0) -> list[Scalar]:
     near = [dtype.round(s * 2.0**k + d) for s in (1, -1) for k in range(65) for d in (-1, -0.5, 0, 0.5, 1)]
     ordinary = [dtype.round(rng.uniform(-300, 300)) for _ in range(count)]
     edges = [0.0, -0.0, math.inf, -math.inf, math.nan, dtype.largest, -dtype.largest, dtype.from_bits(1)]
-    return edges + bits + near + ordinary
+    return [dtype.round(edge) for edge in edges] + bits + near + ordinary
 
 
 def array(dtype: DType, values: list[Scalar]) -> Array:

@@ -1,7 +1,7 @@
 """Evaluates elementwise graphs on whole NumPy arrays, for tests that sweep large parts of a type's range.
 
 Takes the nodes and an array for each leaf; gives an array for each node.  Every operation rounds once to
-its type, `FMA` included; bfloat16 values are kept as float32 arrays.  Only operations of processors are
+its type, `FMA` included; values of bfloat16 and of floats of 8 bits are kept as float32 arrays.  Only operations of processors are
 known here: the elementary functions must have been decomposed before.
 """
 
@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from lazulite.ir import ops
-from lazulite.ir.dtype import DType, dtypes
+from lazulite.ir.dtype import EIGHT_BITS, NARROW, DType, dtypes
 from lazulite.ir.ops import Op
 from lazulite.ir.uop import UOp, toposort
 
 Array = Any
+_KEPT_WIDE = EIGHT_BITS | {dtypes.bfloat16}
 
 
 def leaf(dtype: DType, slot: int = 0, low: int | None = None, high: int | None = None) -> UOp:
@@ -26,7 +27,7 @@ def leaf(dtype: DType, slot: int = 0, low: int | None = None, high: int | None =
 
 
 def numpy_type(dtype: DType) -> Any:
-    names = {dtypes.bfloat16: "float32", dtypes.index: "int64", dtypes.bool: "bool"}
+    names = {**dict.fromkeys(_KEPT_WIDE, "float32"), dtypes.index: "int64", dtypes.bool: "bool"}
     return np.dtype(names.get(dtype, dtype.name))
 
 
@@ -62,7 +63,7 @@ def _element(node: UOp, operands: list[Array]) -> Array:
     if node.op in (ops.SHL, ops.SHR):
         count = operands[1]
         assert np.all((count >= 0) & (count < node.dtype.bits)), "a shift by the width or more"
-    if node.dtype in (dtypes.bfloat16, dtypes.float16) and node.op not in (ops.WHERE, ops.NEG):
+    if node.dtype in NARROW and node.op not in (ops.WHERE, ops.NEG):
         raise AssertionError(f"{node!r} computes in a narrow type")
     return np.asarray(_FUNCTIONS[node.op](*operands), kind)
 
@@ -109,12 +110,16 @@ def bfloat16_values(bits: Array) -> Array:
 
 
 def _bitcast(x: Array, source: DType, dtype: DType) -> Array:
+    if source in EIGHT_BITS:
+        x = np.array([source.to_bits(float(value)) for value in np.ravel(x)], np.uint8).reshape(np.shape(x))
     bits = bfloat16_bits(x) if source is dtypes.bfloat16 else x
+    if dtype in EIGHT_BITS:
+        return np.float32([dtype.from_bits(code) for code in range(256)])[np.asarray(bits).view(np.uint8)]
     return bfloat16_values(bits) if dtype is dtypes.bfloat16 else np.asarray(bits).view(numpy_type(dtype))
 
 
 def _cast(x: Array, source: DType, dtype: DType) -> Array:
-    assert dtypes.bfloat16 not in (source, dtype), "a conversion that no processor has"
+    assert not _KEPT_WIDE & {source, dtype}, "a conversion that no processor has"
     if source.is_float and dtype.is_int:
         low, high = int(dtype.min), int(dtype.max)
         inside = (x > low - 1.0) & (x < high + 1.0)

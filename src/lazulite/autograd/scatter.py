@@ -17,13 +17,11 @@ from itertools import count
 
 from lazulite.ir import ops
 from lazulite.ir.calls import KernelInfo
-from lazulite.ir.dtype import DType, dtypes
+from lazulite.ir.dtype import NARROW, DType, dtypes
 from lazulite.ir.infer import Shape
 from lazulite.ir.launches import launch
 from lazulite.ir.ops import Op
 from lazulite.ir.uop import UOp, index
-
-_NARROW = frozenset({dtypes.float16, dtypes.bfloat16})
 
 
 def scattered(op: Op | None, into: UOp, positions: Sequence[UOp], values: UOp) -> UOp:
@@ -33,7 +31,7 @@ def scattered(op: Op | None, into: UOp, positions: Sequence[UOp], values: UOp) -
     """
     if 0 in into.shape or 0 in values.shape:
         return into
-    if op in (ops.ADD, ops.MUL) and into.dtype in _NARROW:
+    if op in (ops.ADD, ops.MUL) and into.dtype in NARROW:
         wide = scattered(op, into.cast(dtypes.float32), positions, values.cast(dtypes.float32))
         return wide.cast(into.dtype)
     aligned = _aligned(into.shape, positions)

@@ -1,7 +1,7 @@
 """How types, constants and conversions are spelled in LLVM's assembly language.
 
-Half and bfloat16 values are their bits, `i16`: what is not arithmetic needs no more, and LLVM would call a
-library to move some of them.
+Half and bfloat16 values are their bits, `i16`, floats of 8 bits `i8`: what is not arithmetic needs no more, and
+LLVM would call a library to move some of them.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def literal(dtype: DType, value: Scalar) -> str:
 
 def float_literal(dtype: DType, bits: int) -> str:
     """A float constant from its bits; a float32 is written as the double with the same value."""
-    if dtype.bits == 16:
+    if dtype.bits <= 16:
         return str(bits)
     if dtype is dtypes.float32:
         if bits & 0x7F800000 == 0x7F800000:  # infinities and NaNs: a conversion would quieten the latter

@@ -16,7 +16,7 @@ import numpy
 
 from lazulite.base.errors import StageError
 from lazulite.ir import ops
-from lazulite.ir.dtype import DType, dtypes
+from lazulite.ir.dtype import EIGHT_BITS, DType, dtypes
 from lazulite.ir.target import Target
 from lazulite.ir.uop import UOp, toposort
 from lazulite.kernel.steps import Step
@@ -122,21 +122,25 @@ def _contents(memory: Sequence[UOp]) -> dict[int, Any]:
 
 
 def _stored_type(dtype: DType) -> str:
-    """NumPy's name for the memory of a type; it has no bfloat16."""
-    if dtype is dtypes.bfloat16:
-        return "uint16"
+    """NumPy's name for the memory of a type; it has neither bfloat16 nor floats of 8 bits."""
+    if dtype is dtypes.bfloat16 or dtype in EIGHT_BITS:
+        return f"uint{dtype.bits}"
     return "bool" if dtype is dtypes.bool else f"{dtype.kind}{dtype.bits}"
 
 
 def _narrowed(values: Any, dtype: DType) -> Any:
     if dtype is dtypes.bfloat16:
         return (values.view(numpy.uint32) >> 16).astype(numpy.uint16)
+    if dtype in EIGHT_BITS:
+        return numpy.array([dtype.to_bits(dtype.round(value)) for value in values.tolist()], numpy.uint8)
     return values.astype(_stored_type(dtype))
 
 
 def _widened(values: Any, dtype: DType) -> Any:
     if dtype is dtypes.bfloat16:
         return (values.astype(numpy.uint32) << 16).view(numpy.float32)
+    if dtype in EIGHT_BITS:
+        return numpy.array([dtype.from_bits(code) for code in range(256)], numpy.float32)[values]
     return values
 
 

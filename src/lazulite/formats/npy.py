@@ -61,7 +61,7 @@ def read_archive(source: Source, device: str | None = None) -> dict[str, Tensor]
 
 
 def write(tensor: Tensor, path: str | os.PathLike[str]) -> None:
-    """Write an NPY file; bfloat16, which NumPy does not have, becomes float32."""
+    """Write an NPY file; bfloat16 and floats of 8 bits, which NumPy does not have, become float32."""
     with replacing(path) as file:
         for part in _parts(tensor):
             file.write(part)
@@ -82,7 +82,7 @@ def write_archive(tensors: Mapping[str, Tensor], path: str | os.PathLike[str]) -
 
 def _parts(tensor: Tensor) -> tuple[bytes, memoryview]:
     """The header and the elements of an NPY file."""
-    held = tensor.float() if tensor.dtype is dtypes.bfloat16 else tensor
+    held = tensor.float() if tensor.dtype not in _NAMES else tensor
     facts = {"descr": _NAMES[held.dtype], "fortran_order": False, "shape": held.shape}
     text = repr(facts).encode() + b"\n"
     before = len(MAGIC) + 4

@@ -25,19 +25,23 @@ class DType:
     proved bounds, never stored) and ``void`` (the type of effects).
     """
 
-    __slots__ = ("bits", "exponent_bits", "kind", "mantissa_bits", "name", "number")
+    __slots__ = ("bits", "exponent_bits", "kind", "mantissa_bits", "name", "number", "specials")
     bits: int
     exponent_bits: int
     kind: str
     mantissa_bits: int
     name: str
     number: int
+    specials: str
+    """Of a float, what its special codes are: those of IEEE 754 (``ieee``), one NaN for each sign and no infinity
+    (``finite``), or one NaN in the place of -0.0 and nothing else (``unsigned``)."""
 
     def __init__(
-        self, number: int, name: str, kind: str, bits: int, exponent_bits: int = 0, mantissa_bits: int = 0
-    ) -> None:
+        self, number: int, name: str, kind: str, bits: int, exponent_bits: int = 0, mantissa_bits: int = 0,
+        specials: str = "ieee",
+    ) -> None:  # fmt: skip
         self.number, self.name, self.kind, self.bits = number, name, kind, bits
-        self.exponent_bits, self.mantissa_bits = exponent_bits, mantissa_bits
+        self.exponent_bits, self.mantissa_bits, self.specials = exponent_bits, mantissa_bits, specials
 
     def __repr__(self) -> str:
         return f"dtypes.{self.name}"
@@ -72,18 +76,18 @@ class DType:
 
     @property
     def min(self) -> Scalar:
-        """The smallest value (minus infinity for floats)."""
+        """The smallest value (minus infinity for floats that have one)."""
         if self.kind == "float":
-            return -math.inf
+            return -math.inf if self.specials == "ieee" else -self.largest
         if self.kind == "int":
             return -(1 << (self.bits - 1))
         return 0
 
     @property
     def max(self) -> Scalar:
-        """The largest value (infinity for floats)."""
+        """The largest value (infinity for floats that have one)."""
         if self.kind == "float":
-            return math.inf
+            return math.inf if self.specials == "ieee" else self.largest
         if self.kind == "int":
             return (1 << (self.bits - 1)) - 1
         return (1 << self.bits) - 1
@@ -91,7 +95,18 @@ class DType:
     @property
     def largest(self) -> float:
         """The largest finite value of a float type."""
-        return (2.0 - 2.0**-self.mantissa_bits) * 2.0 ** ((1 << (self.exponent_bits - 1)) - 1)
+        digits = self.mantissa_bits - (self.specials == "finite")  # there, the code above it is NaN
+        return (2.0 - 2.0**-digits) * 2.0**self.largest_exponent
+
+    @property
+    def bias(self) -> int:
+        """What the exponent field of 1.0 holds."""
+        return (1 << (self.exponent_bits - 1)) - (self.specials != "unsigned")
+
+    @property
+    def largest_exponent(self) -> int:
+        """The exponent of the largest finite value."""
+        return (1 << self.exponent_bits) - 1 - (self.specials == "ieee") - self.bias
 
     @property
     def epsilon(self) -> float:
@@ -102,7 +117,7 @@ class DType:
         """The value as this type holds it: integers wrap around, floats round once to nearest even."""
         kind = self.kind
         if kind == "float":
-            return _ROUND_FLOAT[self.name](value)
+            return _ROUND_FLOAT[self.name](value) if self.bits > 8 else _round_to_eight_bits(self, _odd_double(value))
         if kind == "int":
             half = 1 << (self.bits - 1)
             return ((int(value) + half) & ((1 << self.bits) - 1)) - half
@@ -124,6 +139,8 @@ class DType:
         if self.kind == "float":
             if self.name == "bfloat16":
                 return int.from_bytes(struct.pack("<f", value), "little") >> 16
+            if self.bits == 8:
+                return _codes(self)[_sign_and_size(value)]
             return int.from_bytes(struct.pack(_FORMAT[self.name], value), "little")
         return int(value) & ((1 << max(self.bits, 1)) - 1)
 
@@ -132,6 +149,8 @@ class DType:
         if self.kind == "float":
             if self.name == "bfloat16":
                 return float(struct.unpack("<f", (bits << 16).to_bytes(4, "little"))[0])
+            if self.bits == 8:
+                return _values(self)[bits]
             return float(struct.unpack(_FORMAT[self.name], bits.to_bytes(self.itemsize, "little"))[0])
         return self.round(bits)
 
@@ -150,6 +169,52 @@ def _round_to_precision(value: float, exponent_bits: int, mantissa_bits: int, la
     if abs(rounded) > largest:
         return math.copysign(math.inf, value)
     return math.copysign(rounded, value)
+
+
+def _round_to_eight_bits(dtype: DType, value: float) -> float:
+    """Round to nearest even in a format of 8 bits; what is too large becomes what the format has for it."""
+    smallest = 1 - dtype.bias
+    overflow = math.copysign(math.inf, value) if dtype.specials == "ieee" else math.nan
+    if value != value or math.isinf(value):
+        return overflow if value == value else value
+    exponent = max(math.frexp(value)[1] - 1, smallest) if value else smallest
+    quantum = math.ldexp(1.0, exponent - dtype.mantissa_bits)
+    rounded = round(value / quantum) * quantum
+    if abs(rounded) > dtype.largest:
+        return overflow
+    return abs(rounded) if rounded == 0 and dtype.specials == "unsigned" else math.copysign(rounded, value)
+
+
+@cache
+def _values(dtype: DType) -> tuple[float, ...]:
+    """What each code of 8 bits stands for."""
+    return tuple([_value_of_code(dtype, code) for code in range(256)])
+
+
+def _value_of_code(dtype: DType, code: int) -> float:
+    size, sign = code & 0x7F, -1.0 if code & 0x80 else 1.0
+    if (dtype.specials == "unsigned" and code == 0x80) or (dtype.specials == "finite" and size == 0x7F):
+        return math.nan
+    digits = dtype.mantissa_bits
+    exponent, fraction = size >> digits, size & ((1 << digits) - 1)
+    if dtype.specials == "ieee" and exponent == (1 << dtype.exponent_bits) - 1:
+        return math.nan if fraction else sign * math.inf
+    if exponent:
+        fraction |= 1 << digits
+    return sign * math.ldexp(fraction, max(exponent, 1) - dtype.bias - digits)
+
+
+@cache
+def _codes(dtype: DType) -> dict[tuple[float, float], int]:
+    """The code of each value; of several NaN the one with the highest digit only, and no sign."""
+    codes = {_sign_and_size(value): code for code, value in enumerate(_values(dtype)) if value == value}
+    nan = {"ieee": 0x7E, "finite": 0x7F, "unsigned": 0x80}[dtype.specials]
+    return codes | {_sign_and_size(math.nan): nan, _sign_and_size(-math.nan): nan}
+
+
+def _sign_and_size(value: Scalar) -> tuple[float, float]:
+    """A float as a key: zeros differ by their sign, all NaN are one."""
+    return (0.0, -1.0) if value != value else (math.copysign(1.0, value), abs(value))
 
 
 def _round_double(value: Scalar | Fraction) -> float:
@@ -201,6 +266,10 @@ class dtypes:
     float32 = DType(12, "float32", "float", 32, 8, 23)
     float64 = DType(13, "float64", "float", 64, 11, 52)
     index = DType(14, "index", "index", 64)
+    fp8e4m3 = DType(15, "fp8e4m3", "float", 8, 4, 3, "finite")
+    fp8e5m2 = DType(16, "fp8e5m2", "float", 8, 5, 2)
+    fp8e4m3fnuz = DType(17, "fp8e4m3fnuz", "float", 8, 4, 3, "unsigned")
+    fp8e5m2fnuz = DType(18, "fp8e5m2fnuz", "float", 8, 5, 2, "unsigned")
 
     half, float, double = float16, float32, float64
     char, short, int, long = int8, int16, int32, int64
@@ -229,12 +298,17 @@ class dtypes:
 
 STORED: tuple[DType, ...] = (
     dtypes.bool, dtypes.int8, dtypes.uint8, dtypes.int16, dtypes.uint16, dtypes.int32, dtypes.uint32,
-    dtypes.int64, dtypes.uint64, dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64,
+    dtypes.int64, dtypes.uint64,
+    dtypes.fp8e4m3, dtypes.fp8e5m2, dtypes.fp8e4m3fnuz, dtypes.fp8e5m2fnuz,
+    dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64,
 )  # fmt: skip
 ALL: tuple[DType, ...] = (*STORED, dtypes.index, dtypes.void)
 BOOL: frozenset[DType] = frozenset({dtypes.bool})
 INTS: frozenset[DType] = frozenset(t for t in STORED if t.is_int)
 FLOATS: frozenset[DType] = frozenset(t for t in STORED if t.is_float)
+EIGHT_BITS: frozenset[DType] = frozenset(t for t in FLOATS if t.bits == 8)
+NARROW: frozenset[DType] = frozenset(t for t in FLOATS if t.bits < 32)
+"""Floats whose arithmetic is that of float32, rounded."""
 INDEX: frozenset[DType] = frozenset({dtypes.index})
 NUMBERS: frozenset[DType] = INTS | FLOATS | INDEX
 ANY: frozenset[DType] = NUMBERS | BOOL
@@ -264,8 +338,12 @@ _ABOVE: dict[DType, tuple[DType, ...]] = {
     dtypes.uint16: (dtypes.int32, dtypes.uint32),
     dtypes.int32: (dtypes.int64,),
     dtypes.uint32: (dtypes.int64, dtypes.uint64),
-    dtypes.int64: (dtypes.float16, dtypes.bfloat16),
-    dtypes.uint64: (dtypes.float16, dtypes.bfloat16),
+    dtypes.int64: (dtypes.fp8e4m3, dtypes.fp8e5m2, dtypes.fp8e4m3fnuz, dtypes.fp8e5m2fnuz),
+    dtypes.uint64: (dtypes.fp8e4m3, dtypes.fp8e5m2, dtypes.fp8e4m3fnuz, dtypes.fp8e5m2fnuz),
+    dtypes.fp8e4m3: (dtypes.float16, dtypes.bfloat16),
+    dtypes.fp8e5m2: (dtypes.float16, dtypes.bfloat16),
+    dtypes.fp8e4m3fnuz: (dtypes.float16, dtypes.bfloat16),
+    dtypes.fp8e5m2fnuz: (dtypes.float16, dtypes.bfloat16),
     dtypes.float16: (dtypes.float32,),
     dtypes.bfloat16: (dtypes.float32,),
     dtypes.float32: (dtypes.float64,),
@@ -285,4 +363,7 @@ def promote(*types: DType) -> DType:
         return types[0]
     common = frozenset.intersection(*(_upper_set(t) for t in types))
     lowest = [t for t in STORED if t in common and common <= _upper_set(t)]
-    return lowest[0] if lowest else dtypes.default_float  # int64 with uint64: two floats are equally low
+    if lowest:
+        return lowest[0]
+    # Several are equally low: of int64 with uint64 the default float, of two formats of 8 bits float16.
+    return dtypes.float16 if any(t.is_float for t in types) else dtypes.default_float

@@ -18,7 +18,7 @@ from math import gcd
 from lazulite.analysis.contraction import contraction
 from lazulite.ir import ops
 from lazulite.ir.bounds import Linear, linear
-from lazulite.ir.dtype import dtypes
+from lazulite.ir.dtype import NARROW, dtypes
 from lazulite.ir.uop import UOp
 from lazulite.kernel.facts import KernelFacts
 from lazulite.kernel.gates import split_gate
@@ -236,7 +236,7 @@ class _Scheduler:
         """Whether partial sums can wait in the memory of the result."""
         store, *others = self.facts.sink.src
         read = any(load.op is ops.LOAD and load.src[0] is store.src[0] for load in self.facts.accesses)
-        narrow = self.tile.node.dtype in (dtypes.float16, dtypes.bfloat16)
+        narrow = self.tile.node.dtype in NARROW
         return not others and not read and not narrow and self.tile.node.dtype is store.src[0].dtype
 
     def _cut_rows(self) -> None:

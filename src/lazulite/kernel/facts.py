@@ -14,7 +14,7 @@ from lazulite.analysis.kinds import own_cost
 from lazulite.analysis.repeats import repeats
 from lazulite.ir import ops
 from lazulite.ir.bounds import linear
-from lazulite.ir.dtype import dtypes
+from lazulite.ir.dtype import NARROW, dtypes
 from lazulite.ir.target import Target
 from lazulite.ir.uop import UOp, toposort
 from lazulite.kernel.nest import by_order, count, extent
@@ -81,7 +81,7 @@ class KernelFacts:
     def lanes(self) -> int:
         """How many elements a vector has: as many as of the widest type that the kernel computes with fit."""
         types = {n.dtype for n in self.nodes if n.op in ops.ELEMENTWISE or n.op in (ops.LOAD, ops.CONST)}
-        sizes = [max(t.itemsize, 4 if t in (dtypes.float16, dtypes.bfloat16) else 1)
+        sizes = [max(t.itemsize, 4 if t in NARROW else 1)
                  for t in types if t not in (dtypes.index, dtypes.bool, dtypes.void)]  # fmt: skip
         return max(2, self.target.vector_bytes // max(sizes, default=4))
 

@@ -16,7 +16,7 @@ from math import gcd, inf
 
 from lazulite.ir import ops
 from lazulite.ir.bounds import Linear, linear
-from lazulite.ir.dtype import DType, dtypes
+from lazulite.ir.dtype import NARROW, DType, dtypes
 from lazulite.ir.uop import UOp, index, substitute, toposort
 from lazulite.kernel.nest import by_order, extent, grain
 from lazulite.kernel.rescaling import Factors, Scales, shrinkage
@@ -27,7 +27,7 @@ from lazulite.simplify.terms import sum_of
 
 _PAGE, _PADDING = 4096, 64
 _ACCESSES = (ops.LOAD, ops.STORE)
-_WIDER = {dtypes.float16: dtypes.float32, dtypes.bfloat16: dtypes.float32}
+_WIDER = dict.fromkeys(NARROW, dtypes.float32)
 
 
 class Refused(Exception):

@@ -3,17 +3,18 @@
 A float becomes an integer by cutting off its fraction; what does not fit saturates, NaN gives 0.  Every
 conversion to a float rounds once: where two steps are needed the first rounds to odd, that is, an inexact
 intermediate has an odd last digit, so the second step still sees on which side of a tie it was.
-bfloat16 is the upper half of a float32; half and float32 are converted by moving bits.
+bfloat16 is the upper half of a float32; half and float32 are converted by moving bits, as floats of 8 bits are
+(`lower/decompose_eight_bits.py`).
 """
 
 from __future__ import annotations
 
 from lazulite.ir import ops
-from lazulite.ir.dtype import DType, dtypes
+from lazulite.ir.dtype import NARROW, DType, dtypes
 from lazulite.ir.ops import Op
 from lazulite.ir.uop import UOp
 from lazulite.lower.build import Native, Rule, absolute, bitcast, both_halves, is_nan, sign_of, word
-from lazulite.lower.decompose_narrow import NARROW
+from lazulite.lower.decompose_eight_bits import eight_bits_from_float32, float32_from_eight_bits
 from lazulite.lower.float_to_integer import truncated
 
 _INDEX32 = (-(1 << 31), (1 << 31) - 1)
@@ -34,7 +35,7 @@ def cast(node: UOp, native: Native) -> UOp | None:
 
 
 def wide_or_same(x: UOp) -> UOp:
-    """A half or bfloat16 as float32, anything else unchanged."""
+    """A narrow float as float32, anything else unchanged."""
     return x.cast(dtypes.float32) if x.dtype in NARROW else x
 
 
@@ -43,12 +44,16 @@ def _from_float(x: UOp, dtype: DType) -> UOp | None:
     if source in NARROW:
         if dtype is not dtypes.float32:
             return x.cast(dtypes.float32).cast(dtype)
+        if source.bits == 8:
+            return float32_from_eight_bits(x)
         return float32_from_half(x) if source is dtypes.float16 else float32_from_bfloat16(x)
     if dtype.is_int:
         return truncated(x, dtype)
     if dtype not in NARROW:
         return None
     x = odd_float32(x) if source is dtypes.float64 else x
+    if dtype.bits == 8:
+        return eight_bits_from_float32(x, dtype)
     return half_from_float32(x) if dtype is dtypes.float16 else bfloat16_from_float32(x)
 
 

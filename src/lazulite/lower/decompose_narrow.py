@@ -1,18 +1,17 @@
-"""Arithmetic of half and bfloat16 in float32.
+"""Arithmetic of half, bfloat16 and floats of 8 bits in float32.
 
 Every operation rounds to its own type, fused or not: operands become float32 (exact), the operation
 runs there, and its result is rounded back.  Two roundings equal one here, because float32 has more than
-twice the digits of either type plus two, for `+ - * /` and the square root; the functions are bounded in
+twice the digits of any of them plus two, for `+ - * /` and the square root; the functions are bounded in
 float32 and then rounded.  A written multiply-add needs more and is `decompose_fma`'s.
 """
 
 from __future__ import annotations
 
 from lazulite.ir import ops
-from lazulite.ir.dtype import DType, dtypes
+from lazulite.ir.dtype import NARROW, dtypes
 from lazulite.ir.uop import UOp
 
-NARROW: frozenset[DType] = frozenset({dtypes.float16, dtypes.bfloat16})
 # Operations on bits or on values as they are, and those with rules of their own.
 _WITHOUT_ARITHMETIC = frozenset({ops.CAST, ops.BITCAST, ops.WHERE, ops.NEG, ops.FMA})
 
@@ -24,6 +23,8 @@ def widened(node: UOp) -> UOp | None:
     >>> widened(x * y) is (x.cast(dtypes.float32) * y.cast(dtypes.float32)).cast(dtypes.bfloat16)
     True
     """
+    if node.op is ops.NEG and node.dtype.specials == "unsigned":
+        return (-wide(node.src[0])).cast(node.dtype)  # zero has no sign to change
     if node.op in _WITHOUT_ARITHMETIC or node.op not in ops.ELEMENTWISE or node.src[0].dtype not in NARROW:
         return None
     result = UOp.apply(node.op, *[wide(source) for source in node.src])

@@ -11,10 +11,10 @@ from __future__ import annotations
 import math
 
 from lazulite.ir import ops
-from lazulite.ir.dtype import dtypes
+from lazulite.ir.dtype import NARROW, dtypes
 from lazulite.ir.uop import UOp, toposort
 from lazulite.lower.build import Native
-from lazulite.lower.decompose_narrow import NARROW, wide
+from lazulite.lower.decompose_narrow import wide
 
 
 def widen_reduction(node: UOp) -> UOp | None:

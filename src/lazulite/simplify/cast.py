@@ -33,6 +33,8 @@ def holds(wide: DType, narrow: DType) -> bool:
         return False
     if wide is dtypes.index:
         return narrow.is_int
+    if narrow.is_float and wide.bits == 8:
+        return False  # each format of 8 bits has values that the others have not
     if narrow.is_float:
         return (
             wide.is_float and wide.exponent_bits >= narrow.exponent_bits and wide.mantissa_bits >= narrow.mantissa_bits

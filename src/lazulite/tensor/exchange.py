@@ -29,6 +29,7 @@ from lazulite.tensor.host import HostMethods, from_bytes
 _CPU = 1
 _UNUSED = b"dltensor"
 _UNUSED_VERSIONED = b"dltensor_versioned"
+_EIGHT_BIT_CODES = {dtypes.fp8e4m3: 10, dtypes.fp8e4m3fnuz: 11, dtypes.fp8e5m2: 12, dtypes.fp8e5m2fnuz: 13}
 _CODES = {"int": 0, "uint": 1, "float": 2, "bool": 6}
 
 
@@ -170,7 +171,7 @@ def _capsule(memory: memoryview, dtype: DType, shape: tuple[int, ...]) -> Any:
     tensor = managed.tensor
     tensor.data = ctypes.addressof(ctypes.c_char.from_buffer(memory)) if memory.nbytes else None
     tensor.device_type, tensor.device_id, tensor.ndim = _CPU, 0, len(shape)
-    tensor.code = 4 if dtype is dtypes.bfloat16 else _CODES[dtype.kind]
+    tensor.code = _EIGHT_BIT_CODES.get(dtype, 4 if dtype is dtypes.bfloat16 else _CODES[dtype.kind])
     tensor.bits, tensor.lanes = dtype.itemsize * 8, 1
     tensor.shape = ctypes.cast(sizes, ctypes.POINTER(ctypes.c_int64))
     tensor.strides = ctypes.cast(strides, ctypes.POINTER(ctypes.c_int64))
@@ -231,8 +232,11 @@ class _Elements:
 def _dtype_of(given: _DLTensor) -> DType:
     if given.code == 4 and given.bits == 16 and given.lanes == 1:
         return dtypes.bfloat16
+    for dtype, code in _EIGHT_BIT_CODES.items():
+        if (given.code, given.bits, given.lanes) == (code, 8, 1):
+            return dtype
     for dtype in STORED:
-        if dtype is dtypes.bfloat16 or given.lanes != 1:
+        if dtype is dtypes.bfloat16 or dtype in _EIGHT_BIT_CODES or given.lanes != 1:
             continue
         if _CODES.get(dtype.kind) == given.code and dtype.itemsize * 8 == given.bits:
             return dtype

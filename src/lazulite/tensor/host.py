@@ -20,7 +20,7 @@ from lazulite.engine.handles import Handle
 from lazulite.engine.storage import Storage, storage_of
 from lazulite.engine.tracing import refuse_reading
 from lazulite.ir import ops
-from lazulite.ir.dtype import STORED, DType, Scalar, dtypes
+from lazulite.ir.dtype import EIGHT_BITS, STORED, DType, Scalar, dtypes
 from lazulite.ir.size import Size, most, room, varies
 from lazulite.ir.uop import UOp
 from lazulite.runtime.buffer import Buffer
@@ -37,6 +37,12 @@ _CONVERSIONS = {
     "U": "the numbers that the text stands for", "S": "numpy.frombuffer(array.tobytes(), 'uint8')",
 }  # fmt: skip
 """What to do with an array that has no dtype here, by NumPy's letter for its kind."""
+_NOT_OF_NUMPY = EIGHT_BITS | {dtypes.bfloat16}
+_ML_DTYPES = {
+    "float8_e4m3fn": "fp8e4m3", "float8_e5m2": "fp8e5m2", "float8_e4m3fnuz": "fp8e4m3fnuz",
+    "float8_e5m2fnuz": "fp8e5m2fnuz",
+}  # fmt: skip
+"""The floats of 8 bits by their names in ml_dtypes."""
 _SHOWN = 1000
 """A printout shows all elements up to so many."""
 
@@ -56,14 +62,17 @@ class HostMethods(Base):
         return memoryview(self._bytes("data")).toreadonly()
 
     def numpy(self) -> Any:
-        """The realized elements as a NumPy array of their own (bfloat16 as float32, which holds it exactly).
+        """The realized elements as a NumPy array of their own.
+
+        bfloat16 and floats of 8 bits come as float32, which holds them exactly; ``.astype`` with a type of ml_dtypes
+        makes them what they were.
 
         >>> Tensor([[1, 2]]).numpy().shape
         (1, 2)
         """
         import numpy
 
-        if self.dtype is dtypes.bfloat16:
+        if self.dtype in _NOT_OF_NUMPY:
             return self._derived(self.uop.cast(dtypes.float32)).numpy()
         return numpy.frombuffer(self._bytes("numpy"), dtype=self.dtype.name).reshape(_current(self.shape))
 
@@ -222,7 +231,7 @@ def from_bytes(data: bytes | memoryview, dtype: DType, shape: Shape, device: str
 
 def _from_array(data: Any, dtype: DType | None, device: str) -> Storage:
     """A NumPy array, or what has its interface."""
-    name = str(data.dtype)
+    name = _ML_DTYPES.get(str(data.dtype), str(data.dtype))
     known = next((t for t in STORED if t.name == name), None)
     if known is None:
         raise DTypeError(
@@ -286,8 +295,8 @@ def _packed(values: Sequence[Scalar], dtype: DType) -> bytes:
     if dtype in (dtypes.float32, dtypes.float64):
         return array.array(_FORMAT[dtype], values).tobytes()
     elements = [fitted(dtype, value) for value in values]
-    if dtype is dtypes.bfloat16:
-        return b"".join(dtype.to_bits(value).to_bytes(2, "little") for value in elements)
+    if dtype in _NOT_OF_NUMPY:
+        return b"".join(dtype.to_bits(value).to_bytes(dtype.itemsize, "little") for value in elements)
     return struct.pack(f"<{len(elements)}{_FORMAT[dtype]}", *elements)
 
 
@@ -297,6 +306,8 @@ def _packed(values: Sequence[Scalar], dtype: DType) -> bytes:
 def _elements(data: bytearray, dtype: DType) -> list[Scalar]:
     if dtype is dtypes.bfloat16:
         return [dtype.from_bits(bits) for bits in struct.unpack(f"<{len(data) // 2}H", data)]
+    if dtype in EIGHT_BITS:
+        return [dtype.from_bits(bits) for bits in data]
     return list(struct.unpack(f"<{len(data) // dtype.itemsize}{_FORMAT[dtype]}", data))
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lazulite.ir.dtype import ALL, STORED, by_name, dtypes, names, promote
+from lazulite.ir.dtype import ALL, EIGHT_BITS, STORED, by_name, dtypes, names, promote
 
 NUMPY_FLOATS = {dtypes.float16: np.float16, dtypes.float32: np.float32, dtypes.float64: np.float64}
 FLOATS = [t for t in STORED if t.is_float]
@@ -22,13 +22,18 @@ def bits_of(value):
 
 def nearest_in(dtype, value):
     """Round to nearest even by exact arithmetic: the definition, however slow."""
-    if not math.isfinite(value) or value == 0:
-        return value
+    beyond = math.copysign(math.inf, value) if dtype.specials == "ieee" else math.nan
+    if not math.isfinite(value):
+        return beyond
+    if value == 0:
+        return dtype.round(0.0) if dtype.specials == "unsigned" else value
     exact, exponent = Fraction(abs(value)), math.frexp(value)[1] - 1
-    exponent = max(exponent, 2 - (1 << (dtype.exponent_bits - 1)))
+    exponent = max(exponent, 1 - dtype.bias)
     quantum = Fraction(2) ** (exponent - dtype.mantissa_bits)
     rounded = round(exact / quantum) * quantum  # `round` of a Fraction is to even
-    return math.copysign(math.inf if rounded > Fraction(dtype.largest) else float(rounded), value)
+    if rounded > Fraction(dtype.largest):
+        return beyond
+    return 0.0 if rounded == 0 and dtype.specials == "unsigned" else math.copysign(float(rounded), value)
 
 
 # --- rounding ----------------------------------------------------------------------------------
@@ -68,8 +73,9 @@ def test_bfloat16_rounds_as_ml_dtypes_does():
 def test_integers_of_any_size_round_once(dtype, value):
     exact = Fraction(value)
     rounded = dtype.round(value)
-    if math.isinf(rounded):
-        assert abs(exact) > Fraction(dtype.largest) and (rounded > 0) == (value > 0)
+    if not math.isfinite(rounded):
+        assert abs(exact) > Fraction(dtype.largest)
+        assert (rounded > 0) == (value > 0) or dtype.specials != "ieee"
     else:
         assert abs(Fraction(rounded) - exact) <= max(abs(exact), 1) * Fraction(2) ** -dtype.mantissa_bits
     if dtype is dtypes.float64 and math.isfinite(rounded):
@@ -140,6 +146,8 @@ def test_promotion_of_many_does_not_depend_on_their_order(a, b, c):
 def test_promotion_is_associative_away_from_mixed_signs_of_64_bits(a, b, c):
     """uint64 has no integer above it and a signed one: they go to a float, and a third type may come too late."""
     if dtypes.uint64 in (a, b, c) and any(t.kind == "int" for t in (a, b, c)):
+        return
+    if len(EIGHT_BITS & {a, b, c}) > 1:  # two formats of 8 bits meet in one of two floats of 16
         return
     assert promote(promote(a, b), c) is promote(a, promote(b, c))
 

@@ -28,10 +28,10 @@ _FORMAT = {
 
 
 class _Bits(MutableSequence[Any]):
-    """Elements of a type of 16 bits that a memoryview does not know."""
+    """Elements of a type of 8 or 16 bits that a memoryview does not know."""
 
     def __init__(self, data: memoryview, dtype: DType) -> None:
-        self._bits, self._dtype = data.cast("H"), dtype
+        self._bits, self._dtype = data.cast("H" if dtype.bits == 16 else "B"), dtype
 
     def __len__(self) -> int:
         return len(self._bits)
