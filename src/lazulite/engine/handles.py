@@ -76,7 +76,7 @@ class Handle:
         shared: bool = False,
     ) -> None:
         self.value, self.storage, self.leaf, self.shared = value, storage, leaf, shared
-        self.ancestors: tuple[tuple[weakref.ref[Handle], Region], ...] = ()
+        self.ancestors: tuple[tuple[Callable[[], Handle | None], Region], ...] = ()
         self.grad, self.writer, self._requires_grad = None, 0, requires_grad
         if storage is None:
             _news.count += 1

@@ -3,12 +3,14 @@
 A view is a value like any other; only as the target of a write does it stand for its place in what it
 was taken from.  Its handle therefore knows its ancestors that somebody still holds, each with the
 movements that lead from there to the view.  Ancestors are known weakly: contents that nobody can
-look at any more need not be written, and a chain of views of views keeps nothing alive.
+look at any more need not be written, and a chain of views of views keeps nothing alive.  Memory that
+belongs to somebody else, a file for example, can be looked at always: its views keep it.
 """
 
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 from lazulite.analysis.regions import Region, apply_region
@@ -19,10 +21,26 @@ from lazulite.ir.uop import UOp
 _BITCAST = ops.BITCAST.name
 
 
+class _Kept:
+    """In the place of a weak reference: what it refers to stays."""
+
+    __slots__ = ("held",)
+
+    def __init__(self, held: Handle) -> None:
+        self.held = held
+
+    def __call__(self) -> Handle:
+        return self.held
+
+
 def view(parent: Handle, node: UOp, step: tuple[str, Any]) -> Handle:
     """The handle of a view whose node is one step (a movement, or a BITCAST to the type `arg`) from the parent's."""
     handle = Handle(node, shared=parent.shared)
-    known: list[tuple[weakref.ref[Handle], Region]] = [(weakref.ref(parent), (step,))]
+    storage = parent.storage
+    outside = storage is not None and storage.buffer is not None and storage.buffer.borrowed
+    known: list[tuple[Callable[[], Handle | None], Region]] = [
+        (_Kept(parent) if outside else weakref.ref(parent), (step,))
+    ]
     known += [(reference, (*region, step)) for reference, region in parent.ancestors if reference() is not None]
     handle.ancestors = tuple(known)
     return handle

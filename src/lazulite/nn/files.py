@@ -1,8 +1,8 @@
 """Files of models under the names that tinygrad gives the functions: thin forms of what `formats` does.
 
 Each takes a path, or a tensor that is the bytes of a file, such as ``Tensor(path)``.  From a path the
-tensors are private: writing to one leaves the file alone.  From a tensor they are views of it: while that
-is held, writing to one writes there.
+tensors are private: writing to one leaves the file alone.  From a tensor they are views of it: writing
+to one writes there.
 """
 
 from __future__ import annotations

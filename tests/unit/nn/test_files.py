@@ -62,12 +62,10 @@ def test_tensors_over_a_tensor_are_views_of_it(tmp_path):
     state.safe_save({"a": Tensor([1, 2])}, path)
     private = state.safe_load(path)["a"]
     private.assign(private + 1).realize()
-    file = Tensor(path)
-    through = state.safe_load(file)["a"]
+    through = state.safe_load(Tensor(path))["a"]
     assert [1, 2] == through.tolist()
     through.assign(through * 5).realize()
     assert [5, 10] == state.safe_load(path)["a"].tolist() and [2, 3] == private.tolist()
-    assert [5, 10] == file[-8:].bitcast("int32").tolist()
 
 
 def test_checkpoints_and_gguf_files_are_read(tmp_path):

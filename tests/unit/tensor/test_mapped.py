@@ -30,6 +30,16 @@ def test_writing_reaches_the_file(path):
     assert list(range(8)) == before.tolist()
 
 
+@pytest.mark.parametrize("look", [False, True])
+def test_a_view_writes_to_the_file_by_itself(path, look):
+    """A41: nobody has to hold the tensor of the whole file, whether the view was looked at or not."""
+    part = Tensor(path)[2:6][1:3]
+    if look:
+        assert [3, 4] == part.tolist()
+    part.assign(part * 2).realize()
+    assert bytes([0, 1, 2, 6, 8, 5, 6, 7]) == path.read_bytes()
+
+
 def test_what_others_write_is_seen(path):
     tensor = Tensor(path)
     with path.open("r+b") as file:
