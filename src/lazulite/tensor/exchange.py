@@ -10,9 +10,11 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Sequence
+from importlib import import_module
+from types import ModuleType
 from typing import Any, Self
 
-from lazulite.base.errors import DeviceError, DTypeError
+from lazulite.base.errors import ArgumentError, DeviceError, DTypeError
 from lazulite.engine.execute import realize
 from lazulite.engine.handles import Handle
 from lazulite.engine.storage import Storage, storage_of
@@ -26,7 +28,12 @@ from lazulite.runtime.registry import Device
 from lazulite.tensor.base import DTypeLike, as_dtype, sizes_argument
 from lazulite.tensor.host import HostMethods, from_bytes
 
+_NAMESPACE = "lazulite.interop.array_api"
+"""Named here as a device is in `runtime/registry.py`: a tensor tells where the namespace is and needs nothing of it."""
+_API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 _CPU = 1
+_VERSION = (1, 0)
+_IS_COPIED = 2
 _UNUSED = b"dltensor"
 _UNUSED_VERSIONED = b"dltensor_versioned"
 _EIGHT_BIT_CODES = {dtypes.fp8e4m3: 10, dtypes.fp8e4m3fnuz: 11, dtypes.fp8e5m2: 12, dtypes.fp8e5m2fnuz: 13}
@@ -67,18 +74,35 @@ class ExchangeMethods(HostMethods):
     ) -> Any:  # fmt: skip
         """The realized elements as a DLPack capsule, for `numpy.from_dlpack` and others.
 
-        The memory is shared, unless `copy` is True, the tensor is a constant without memory, or a size varies.
+        The memory is shared, unless `copy` is True, the tensor is a constant without memory, or a size varies; with
+        `copy=False` these are a BufferError, as is another device.  With a `max_version` of 1 or more the capsule is
+        of the versioned form, and says whether it holds a copy.  Host memory has no streams.
 
         >>> import numpy
         >>> numpy.from_dlpack(Tensor([[1, 2]])).tolist()
         [[1, 2]]
         """
         if dl_device not in (None, self.__dlpack_device__()):
-            raise DeviceError("dlpack", f"memory of {self.device} is host memory, not on device {dl_device}")
+            raise BufferError(f"dlpack: memory of {self.device} is host memory, not on device {dl_device}")
+        if stream is not None:
+            raise DeviceError("dlpack", f"host memory has no streams, got {stream!r}", hint="stream=None")
         refuse_reading("dlpack", self)
         memory = None if copy or varies(self.shape) else self._own_memory()
-        shape = tuple(map(int, self.shape))
-        return _capsule(memoryview(self._bytes("dlpack")) if memory is None else memory, self.dtype, shape)
+        if memory is None and copy is False:
+            raise BufferError("dlpack: the tensor has no memory of its own to share, and copy=False forbids a copy")
+        shape, versioned = tuple(map(int, self.shape)), max_version is not None and max_version[0] >= 1
+        contents = memoryview(self._bytes("dlpack")) if memory is None else memory
+        return _capsule(contents, self.dtype, shape, versioned, memory is None)
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> ModuleType:
+        """The functions of the array API standard, for libraries that are written to it.
+
+        >>> Tensor([1.0]).__array_namespace__().__array_api_version__
+        '2024.12'
+        """
+        if api_version not in (None, *_API_VERSIONS):
+            raise ArgumentError("array_namespace", f"version {api_version!r} is not here", hint=_API_VERSIONS[-1])
+        return import_module(_NAMESPACE)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         """The kind and number of the device in DLPack's terms; DeviceError where the memory is not the host's.
@@ -91,8 +115,10 @@ class ExchangeMethods(HostMethods):
         return _CPU, 0
 
     @classmethod
-    def from_dlpack(cls, data: Any, device: str | None = None) -> Self:
+    def from_dlpack(cls, data: Any, device: str | None = None, copy: bool | None = None) -> Self:
         """A copy of what another library offers by DLPack, in any layout, from host memory.
+
+        `copy=False` is a BufferError: a tensor owns its memory, so what comes in is copied (`from_blob` shares).
 
         >>> import numpy
         >>> Tensor.from_dlpack(numpy.arange(3.0)).tolist()
@@ -100,6 +126,8 @@ class ExchangeMethods(HostMethods):
         """
         if not hasattr(data, "__dlpack__"):
             raise DTypeError("from_dlpack", f"{type(data).__name__} has no __dlpack__")
+        if copy is False:
+            raise BufferError("from_dlpack: what comes in is copied, and copy=False forbids that")
         import numpy
 
         try:
@@ -164,10 +192,12 @@ _ALIVE: dict[int, tuple[Any, ...]] = {}
 """What each description handed out refers to, until its receiver lets go of it."""
 
 
-def _capsule(memory: memoryview, dtype: DType, shape: tuple[int, ...]) -> Any:
-    managed = _Managed()
+def _capsule(memory: memoryview, dtype: DType, shape: tuple[int, ...], versioned: bool, copied: bool) -> Any:
+    managed = _Versioned() if versioned else _Managed()
     sizes = (ctypes.c_int64 * len(shape))(*shape)
     strides = (ctypes.c_int64 * len(shape))(*[math.prod(shape[axis + 1 :]) for axis in range(len(shape))])
+    if isinstance(managed, _Versioned):
+        (managed.major, managed.minor), managed.flags = _VERSION, _IS_COPIED if copied else 0
     tensor = managed.tensor
     tensor.data = ctypes.addressof(ctypes.c_char.from_buffer(memory)) if memory.nbytes else None
     tensor.device_type, tensor.device_id, tensor.ndim = _CPU, 0, len(shape)
@@ -178,7 +208,7 @@ def _capsule(memory: memoryview, dtype: DType, shape: tuple[int, ...]) -> Any:
     managed.deleter = _let_go
     address = ctypes.addressof(managed)
     _ALIVE[address] = managed, sizes, strides, memory
-    return _new_capsule(address, _UNUSED, _dropped)
+    return _new_capsule(address, _UNUSED_VERSIONED if versioned else _UNUSED, _dropped)
 
 
 def _forget(address: int) -> None:
@@ -187,8 +217,9 @@ def _forget(address: int) -> None:
 
 def _forget_unused(capsule: int) -> None:
     """A capsule that nobody took goes: a taken one has another name, and its receiver lets go itself."""
-    if _is_valid(capsule, _UNUSED):
-        _forget(_dying_pointer(capsule, _UNUSED))
+    for name in (_UNUSED, _UNUSED_VERSIONED):
+        if _is_valid(capsule, name):
+            _forget(_dying_pointer(capsule, name))
 
 
 _let_go = _Deleter(_forget)

@@ -77,6 +77,9 @@ class HostMethods(Base):
         return numpy.frombuffer(self._bytes("numpy"), dtype=self.dtype.name).reshape(_current(self.shape))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        """For NumPy: a copy of the elements, in another type if it asks for one; ValueError where it wants none."""
+        if copy is False:
+            raise ValueError("array: the elements of a tensor are copied, and copy=False forbids that")
         result = self.numpy()
         return result if dtype is None else result.astype(dtype)
 

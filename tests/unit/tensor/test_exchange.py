@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lazulite import DeviceError, DTypeError, Tensor, dtypes
+from lazulite import ArgumentError, DeviceError, DTypeError, Tensor, dtypes
 from lazulite.tensor import exchange
 
 try:
@@ -76,6 +76,26 @@ def test_a_copy_is_the_receivers_own() -> None:
     assert 2 == len(pointers)
 
 
+@pytest.mark.parametrize("copy", [None, True])
+def test_the_versioned_form_says_whether_it_is_a_copy(copy: bool | None) -> None:
+    capsule = Tensor([1, 2]).__dlpack__(max_version=(1, 1), copy=copy)
+    pointer = exchange._get_pointer(capsule, b"dltensor_versioned")
+    managed = exchange._Versioned.from_address(pointer)
+
+    assert (1, 0) == (managed.major, managed.minor)
+    assert bool(copy) == bool(managed.flags & 2)
+    assert (1, 0) == Tensor([1]).__dlpack_device__()
+    before = len(exchange._ALIVE)
+    del capsule
+    gc.collect()
+    assert before - 1 == len(exchange._ALIVE)
+
+
+def test_numpy_takes_a_tensor_as_an_array() -> None:
+    assert [1, 2] == np.asarray(Tensor([1, 2]), copy=True).tolist()
+    assert np.float64 == np.asarray(Tensor([1, 2]), dtype=np.float64).dtype
+
+
 def _pointer(capsule: Any) -> int:
     data = exchange._described(capsule).data
     assert data
@@ -106,8 +126,18 @@ def test_what_cannot_be_shared_raises() -> None:
         Tensor.from_dlpack([1, 2])
     with pytest.raises(DeviceError, match="on a device of kind 2"):
         Tensor.from_dlpack(Elsewhere())
-    with pytest.raises(DeviceError, match=r"not on device \(2, 0\)"):
+    with pytest.raises(BufferError, match=r"not on device \(2, 0\)"):
         Tensor([1]).__dlpack__(dl_device=(2, 0))
+    with pytest.raises(DeviceError, match="no streams"):
+        Tensor([1]).__dlpack__(stream=1)
+    with pytest.raises(BufferError, match="forbids a copy"):
+        Tensor.ones(2).__dlpack__(copy=False)
+    with pytest.raises(BufferError, match="forbids that"):
+        Tensor.from_dlpack(np.ones(2), copy=False)
+    with pytest.raises(ValueError, match="forbids that"):
+        np.asarray(Tensor([1]), copy=False)
+    with pytest.raises(ArgumentError, match=r"version '2020\.12' is not here"):
+        Tensor([1]).__array_namespace__(api_version="2020.12")
     with pytest.raises(DTypeError, match="no dtype here has kind 5"):
         Tensor.from_dlpack(np.array([1j]))
     with pytest.raises(DeviceError, match="cannot be shared"):
