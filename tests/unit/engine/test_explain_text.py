@@ -17,7 +17,8 @@ def test_every_kind_of_step_has_a_meaning(kind: type) -> None:
     made = {
         "Split": steps.Split((0,), 4), "Partition": steps.Partition((0,), 4), "Reorder": steps.Reorder(((0,), (1,))),
         "Stage": steps.Stage(1, ((0,), (1,))), "Keep": steps.Keep((0,), (1,)),
-        "MatrixUnit": steps.MatrixUnit(((0,),), ((1,),), ((2,),)), "Block": steps.Block((0,), 4), "Strip": steps.Strip((0,), 4),
+        "MatrixUnit": steps.MatrixUnit(((0,),), ((1,),), ((2,),)), "Block": steps.Block((0,), 4),
+        "Strip": steps.Strip((0,), 4),
         "Within": steps.Within(0, steps.Parallel((0,))),
         "Prefetch": steps.Prefetch(1, (1,), (0,)), "Stream": steps.Stream(0),
     }  # fmt: skip

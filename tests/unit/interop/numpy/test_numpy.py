@@ -39,8 +39,10 @@ def test_lines_are_functions_of_vectors_at_once() -> None:
 def test_mistakes_are_named() -> None:
     wrong: list[tuple[Any, str]] = [
         (lambda: lnp.split([1, 2, 3], 2), "does not divide"), (lambda: lnp.squeeze([1, 2], 0), "size 1"),
-        (lambda: lnp.pad([1], 1, mode="sideways"), "no mode"), (lambda: lnp.histogram([1.0], bins="auto"), "not chosen"),
-        (lambda: lnp.convolve([1.0], [1.0], "half"), "modes are"), (lambda: lnp.gradient([1.0, 2.0], edge_order=3), "edge_order"),
+        (lambda: lnp.pad([1], 1, mode="sideways"), "no mode"),
+        (lambda: lnp.histogram([1.0], bins="auto"), "not chosen"),
+        (lambda: lnp.convolve([1.0], [1.0], "half"), "modes are"),
+        (lambda: lnp.gradient([1.0, 2.0], edge_order=3), "edge_order"),
         (lambda: lnp.polyint([1.0], 3, [1.0, 2.0]), "3 constants"), (lambda: lnp.asarray_chkfinite([math.inf]), "infs"),
     ]  # fmt: skip
     for call, message in wrong:
