@@ -1,4 +1,4 @@
-"""The command line: `lazulite demo|devices|doctor|explain|bench|tune|replay|inspect|convert|llm|serve`.
+"""The command line: `lazulite demo|devices|doctor|explain|bench|tune|replay|inspect|convert|run|llm|serve`.
 
 Each command is a function that takes the parsed arguments and writes its result to stdout.  Exit
 code 0: done.  1: it could not be done, the reason is on stderr.  2: the command line was not
@@ -97,6 +97,13 @@ def convert(options: argparse.Namespace) -> None:
     read_and_write(options)
 
 
+def run_model(options: argparse.Namespace) -> None:
+    """Run an ONNX model on arrays of files."""
+    from lazulite.tools.run import run as run_and_print
+
+    run_and_print(options.model, options.input, options.output)
+
+
 def llm(options: argparse.Namespace) -> None:
     """Answer a question with a language model, or talk to it."""
     from lazulite.tools.chat import answer_once, converse
@@ -181,7 +188,7 @@ def _setting_rows() -> list[tuple[str, ...]]:
 
 COMMANDS: dict[str, Callable[[argparse.Namespace], None]] = {
     "demo": demo, "devices": devices, "doctor": doctor, "explain": explain, "bench": bench, "tune": tune,
-    "replay": replay, "inspect": inspect, "convert": convert, "llm": llm, "serve": serve,
+    "replay": replay, "inspect": inspect, "convert": convert, "run": run_model, "llm": llm, "serve": serve,
 }  # fmt: skip
 
 
@@ -200,6 +207,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_bench_arguments(parsers["bench"])
     parsers["replay"].add_argument("file", help="the path that the StageError named")
     _add_file_arguments(parsers["inspect"], parsers["convert"])
+    _add_run_arguments(parsers["run"])
     _add_llm_arguments(parsers["llm"])
     _add_serve_arguments(parsers["serve"])
     return parser
@@ -229,6 +237,14 @@ def _add_file_arguments(inspecting: argparse.ArgumentParser, converting: argpars
     converting.add_argument("target", metavar="OUT", help="the new file: .safetensors, .npz or .gguf")
     converting.add_argument("--dtype", default="", metavar="TYPE", help="floats as float32, float16 or bfloat16")
     converting.add_argument("--below", default="", metavar="NAME", help="only tensors below this name, without it")
+
+
+def _add_run_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", help="an ONNX file; alone, what it takes and gives is printed")
+    parser.add_argument(
+        "--input", metavar="[NAME=]FILE", action="append", default=[], help="an .npy file, for each input"
+    )
+    parser.add_argument("--output", metavar="FILE", default="", help="write the results to this .npz file")
 
 
 def _add_bench_arguments(parser: argparse.ArgumentParser) -> None:

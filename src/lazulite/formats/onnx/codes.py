@@ -100,11 +100,11 @@ def encoded(x: Tensor, kind: str, saturate: bool = True, round_mode: str = "up")
 def _limits(kind: str, round_mode: str) -> Host:
     """What a magnitude has to exceed for each next code; beyond the last one is no finite value."""
     if kind == _POWERS:
-        grid = numpy.ldexp(1.0, numpy.arange(0, 256) - 127)
-        below = numpy.nextafter(grid[1:].astype("float32"), numpy.float32(0))
-        if round_mode == "nearest":
-            return numpy.nextafter((grid[:-1] * 1.5).astype("float32"), numpy.float32(0))
-        return grid[:-1].astype("float32") if round_mode == "up" else below
+        grid = numpy.ldexp(1.0, numpy.arange(_POWERS_NAN) - 127)
+        factor = {"up": 1.0, "nearest": 1.5, "down": 2.0}[round_mode]
+        with numpy.errstate(over="ignore"):  # nothing exceeds the limit after the last one
+            limits = (grid * factor).astype("float32")
+        return limits if round_mode == "up" else numpy.nextafter(limits, numpy.float32(0))
     form = _FLOATS[kind]
     half = 1 << (CODED[kind] - 1)
     last = min((code for code in (form.infinity, *form.nans) if code is not None and code < half), default=half)

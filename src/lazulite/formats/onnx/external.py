@@ -39,7 +39,7 @@ class ExternalFiles:
 
     def _number(self, facts: dict[str, str], key: str, absent: int, field: str) -> int:
         text = facts.get(key, str(absent))
-        if not text.isdecimal() or len(text) > len(str(1 << 64)):
+        if not text.isdecimal() or not text.isascii() or len(text) > len(str(1 << 64)):
             self.model.fail(f"the {key} of external data is a number from 0 on, got {text!r:.40}", field)
         return int(text)
 
@@ -63,10 +63,9 @@ class ExternalFiles:
                 self.model.fail(f"external data does not lie behind a link: {str(path)!r:.120}", field)
         try:
             source = Source(path, self.model.function, alone=True)
-        except FormatError:
-            raise
-        except OSError as error:
-            self.model.fail(f"external data cannot be read: {error.strerror}: {location!r:.80}", field)
+        except (FormatError, OSError) as error:
+            reason = error.message if isinstance(error, FormatError) else error.strerror
+            self.model.fail(f"external data cannot be read: {reason}: {location!r:.80}", field)
         if not path.resolve().is_relative_to(self.folder.resolve()):
             self.model.fail(f"external data leaves the model's folder: {location!r:.80}", field)
         return source

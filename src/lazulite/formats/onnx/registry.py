@@ -53,7 +53,7 @@ class Operator:
     asks: bool = field(compare=False)
 
     def unknown_attributes(self, names: Sequence[str]) -> list[str]:
-        return [name for name in names if name not in self.attributes]
+        return [name for name in names if name not in self.attributes and name != _UNUSED]
 
     def __call__(self, values: Sequence[Value], attributes: Mapping[str, Any], call: Call) -> Any:
         """The results for values of any kind."""
@@ -62,7 +62,7 @@ class Operator:
             raise FormatError("OnnxRunner", f"{self.name} takes {len(kinds)} inputs, got {len(values)}")
         kinds += [self.further or ""] * (len(values) - len(kinds))
         inputs = [converted(value, kind, call.lift) for value, kind in zip(values, kinds, strict=False)]
-        named = dict(attributes)
+        named = {name: value for name, value in attributes.items() if name != _UNUSED}
         for place, (name, kind, _) in enumerate(self.inputs):
             if name in named:  # the older form of an input
                 moved = converted(_as_value(named.pop(name)), kind, call.lift)
@@ -82,8 +82,8 @@ class Operator:
 
 OPERATORS: dict[tuple[str, str], list[Operator]] = {}
 """By domain and name, the versions ascending."""
-UNUSED_ATTRIBUTES = {"consumed_inputs", "auto_pad_spec"}
-"""Attributes of the first versions that never had a meaning for a result."""
+_UNUSED = "consumed_inputs"
+"""An attribute of first versions that says what may be overwritten; it has no meaning for a result."""
 
 
 def onnx_op(name: str, since: int = 1, domain: str = "") -> Callable[[F], F]:

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lazulite.base.errors import ArgumentError, DTypeError, LazuliteError, ShapeError, nearest
+from lazulite.base.errors import ArgumentError, DTypeError, FormatError, LazuliteError, ShapeError, nearest
 from lazulite.formats.onnx import families, folding
 from lazulite.formats.onnx.external import ExternalFiles
 from lazulite.formats.onnx.program import Preparation, Program, Step, type_text
@@ -27,6 +27,8 @@ from lazulite.runtime.registry import Device
 from lazulite.tensor.tensor import Tensor
 
 _FUNCTION = "OnnxRunner"
+_MISUSES = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError)
+"""What Python and NumPy say when an operator is given values or attributes that it cannot work with."""
 
 
 class OnnxRunner:
@@ -102,6 +104,9 @@ class _Run:
         except LazuliteError as error:
             error.add_note(f"in the node {step}")
             raise
+        except _MISUSES as error:
+            message = f"the node {step} does not fit its inputs: {type(error).__name__}: {error}"
+            raise FormatError(_FUNCTION, message) from error
 
     def _results(self, step: Step, inputs: list[Value], values: Mapping[str, Value]) -> Sequence[Value]:
         if step.body is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import zip_longest
 from typing import Any
 
 import numpy
@@ -127,7 +128,8 @@ def unsqueeze(x: Value, axes: Ints, *, call: Call) -> Value:
 
 @onnx_op("Expand", since=8)
 def expand(x: Value, shape: Ints, *, call: Call) -> Value:
-    sizes = numpy.broadcast_shapes(x.shape, shape)
+    pairs = zip_longest(reversed(x.shape), reversed(shape), fillvalue=1)
+    sizes = [n if m == 1 else m for m, n in pairs][::-1]
     return _rearranged(x, lambda t: t.expand(sizes), call)
 
 
