@@ -46,7 +46,8 @@ def test_data_of_a_file_beside_the_model_is_read(folder):
     "location",
     [
         "../secret.bin", "parts/../../secret.bin", "parts/../weights.bin", "/etc/hostname", "//etc/hostname", "", ".",
-        "..", "C:\\secret.bin", "..\\secret.bin", "parts", "nothing.bin", "weights.bin\0", "weights.bin\n", "parts//../x",
+        "..", "C:\\secret.bin", "..\\secret.bin", "parts", "nothing.bin", "weights.bin\0", "weights.bin\n",
+        "parts//../x",
     ],
 )  # fmt: skip
 def test_any_other_place_is_refused(folder, location):

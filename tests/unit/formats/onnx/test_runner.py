@@ -12,6 +12,7 @@ from lazulite import (
     DTypeError,
     FormatError,
     GlobalCounters,
+    LazuliteError,
     OutOfMemoryError,
     ShapeError,
     Tensor,
