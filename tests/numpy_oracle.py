@@ -1,8 +1,8 @@
 """Evaluates elementwise graphs on whole NumPy arrays, for tests that sweep large parts of a type's range.
 
 Takes the nodes and an array for each leaf; gives an array for each node.  Every operation rounds once to
-its type, `FMA` included; values of bfloat16 and of floats of 8 bits are kept as float32 arrays.  Only operations of processors are
-known here: the elementary functions must have been decomposed before.
+its type, `FMA` included; values of bfloat16 and of floats of 8 bits are kept as float32 arrays.  Only operations
+of processors are known here: the elementary functions must have been decomposed before.
 """
 
 from __future__ import annotations
