@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, NoReturn
 from lazulite.base.errors import ArgumentError
 from lazulite.base.replacing import replacing
 from lazulite.formats.source import Source
-from lazulite.ir.dtype import DType, names
+from lazulite.ir.dtype import DType
 from lazulite.ir.dtype import by_name as dtype_named
 from lazulite.tensor.tensor import Tensor
 
@@ -156,7 +156,7 @@ def _part(source: Source, name: str, entry: Any) -> _Part:
     if not isinstance(entry, dict) or not {"dtype", "shape", "data_offsets"} <= entry.keys():
         source.fail("a tensor has a dtype, a shape and data_offsets", name, _PREFIX)
     known = _NAMES.get(entry["dtype"]) if isinstance(entry["dtype"], str) else None
-    if known is None or known not in names():
+    if known is None:
         source.fail(f"the dtype {entry['dtype']!r:.40} is not known", name, _PREFIX)
     shape, places = entry["shape"], entry["data_offsets"]
     if not isinstance(shape, list) or not isinstance(places, list) or len(places) != 2:

@@ -18,7 +18,7 @@ from lazulite.formats import archive
 from lazulite.formats.opcodes import Builder, RefusedError, interpret, key
 from lazulite.formats.source import Cursor, Source
 from lazulite.formats.strides import strided
-from lazulite.ir.dtype import DType, by_name, dtypes, names
+from lazulite.ir.dtype import DType, by_name, dtypes
 from lazulite.tensor.tensor import Tensor
 
 _STORAGES = {
@@ -249,7 +249,7 @@ _REBUILT = Builder(_tensor)
 _TABLE: Mapping[str, Any] = {
     **{f"torch.{kind}Storage": by_name(name) for kind, name in _STORAGES.items()},
     "torch.storage.UntypedStorage": dtypes.uint8,
-    **{f"torch.{name}": by_name(ours) for name, ours in _DTYPES.items() if ours in names()},
+    **{f"torch.{name}": by_name(ours) for name, ours in _DTYPES.items()},
     "torch._utils._rebuild_tensor": _REBUILT,
     "torch._utils._rebuild_tensor_v2": _REBUILT,
     "torch._utils._rebuild_tensor_v3": Builder(_tensor_of_type),

@@ -90,6 +90,18 @@ def test_what_is_written_is_what_the_library_reads(dtype, tmp_path):
     )
 
 
+@pytest.mark.parametrize("code, peer", [("F8_E4M3", "float8_e4m3fn"), ("F8_E5M2", "float8_e5m2")])
+def test_floats_of_8_bits_come_back(code, peer, tmp_path):
+    numpy, ml_dtypes = pytest.importorskip("numpy"), pytest.importorskip("ml_dtypes")
+    data = bytes(range(256))
+    (tmp_path / "file").write_bytes(made({"a": described(code, [256], 0, 256)}, data))
+    found = safetensors.read(tmp_path / "file")["a"]
+    expected = numpy.frombuffer(data, getattr(ml_dtypes, peer)).astype("float32")
+    assert numpy.array_equal(expected, found.float().numpy(), equal_nan=True)
+    safetensors.write({"a": found}, tmp_path / "copy")
+    assert (tmp_path / "copy").read_bytes().endswith(data)
+
+
 def test_elements_are_aligned_in_what_is_written(tmp_path):
     values = {
         "a": Tensor([1], dtype="uint8"),

@@ -274,6 +274,18 @@ def test_checkpoints_of_torch_come_back(tmp_path, new):
         assert str(expected.dtype).removeprefix("torch.") == got.dtype.name
 
 
+@pytest.mark.parametrize(
+    "kind", ["float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "uint16", "uint64"]
+)
+def test_types_that_torch_keeps_as_bytes_come_back(tmp_path, kind):
+    peer = pytest.importorskip("torch")
+    value = peer.arange(256, dtype=peer.uint8).view(getattr(peer, kind))
+    peer.save([value, value[1::3]], tmp_path / "m.pt")
+    for expected, found in zip([value, value[1::3]], torch.read(tmp_path / "m.pt"), strict=True):
+        same = peer.equal(expected.contiguous().view(peer.uint8), peer.tensor(list(found.data()), dtype=peer.uint8))
+        assert same and expected.shape == found.shape
+
+
 def test_a_state_dictionary_with_versions_is_read(tmp_path):
     peer = pytest.importorskip("torch")
     model = peer.nn.Sequential(peer.nn.Linear(2, 3), peer.nn.BatchNorm1d(3))
