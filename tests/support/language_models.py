@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from lazulite import Tensor
 from lazulite.llm.config import from_gguf
@@ -33,7 +35,7 @@ def metadata(**facts: Any) -> dict[str, Any]:
     return {
         "general.architecture": "llama", "general.name": "tiny", "llama.block_count": BLOCKS,
         "llama.embedding_length": WIDTH, "llama.feed_forward_length": HIDDEN, "llama.attention.head_count": HEADS,
-        "llama.attention.head_count_kv": KV_HEADS, "llama.context_length": 256,
+        "llama.attention.head_count_kv": KV_HEADS, "llama.context_length": 1024,
         "llama.attention.layer_norm_rms_epsilon": 1e-5, "tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "gpt-2",
         "tokenizer.ggml.tokens": tokens, "tokenizer.ggml.merges": ["t h", "th e"],
         "tokenizer.ggml.token_type": [1] * 258 + [3] * 3, "tokenizer.ggml.bos_token_id": 258,
@@ -70,3 +72,24 @@ def tiny(slots: int = 1, context: int = 128, seed: int = 0) -> Transformer:
     return Transformer(
         from_gguf(facts, "tiny"), weights(seed), tokenizer_from_gguf(facts, "tiny"), context, slots, "tiny"
     )
+
+
+def write_gguf(path: Path) -> None:
+    """The tiny model as a file, written by the format's own package."""
+    gguf = pytest.importorskip("gguf")
+    writer = gguf.GGUFWriter(str(path), "llama")
+    for key, value in metadata().items():
+        if isinstance(value, str):
+            writer.add_string(key, value) if key != "general.architecture" else None
+        elif isinstance(value, list):
+            writer.add_array(key, value)
+        elif isinstance(value, float):
+            writer.add_float32(key, value)
+        else:
+            writer.add_uint32(key, value)
+    for name, tensor in weights().items():
+        writer.add_tensor(name, np.ascontiguousarray(tensor.numpy()))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()

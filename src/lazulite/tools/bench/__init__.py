@@ -1,8 +1,8 @@
 """`lazulite bench`: Lazulite beside other libraries, as tables, as JSON and as a picture.
 
 `workloads` and `models` say what is timed, `words` how a library is asked for it, `participants` who takes part,
-`measure` how, `own_process` where, `fresh` and `first_call` what happens once in a process, `machine` what the
-machine can do, `report` and `picture` how it is told.
+`measure` how, `own_process` where, `fresh` and `first_call` what happens once in a process, `language` how fast
+a language model is, `machine` what the machine can do, `report` and `picture` how it is told.
 All of it runs below a process of its own (`worker`), whose environment gives every library the same number
 of threads and has nothing in it that slows one down.
 """
@@ -26,7 +26,7 @@ from lazulite.tools.bench.participants import OURS
 from lazulite.tools.bench.picture import draw_ratios, require_matplotlib
 from lazulite.tools.bench.report import Report, Row
 
-NAMES = ("ops", "compile", "kernels", "dispatch")
+NAMES = ("ops", "compile", "kernels", "dispatch", "llm")
 _DROPPED = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "MKL_DEBUG_CPU_TYPE", "NVPL_BLAS_DEBUG_CPU_TYPE")
 """Variables that make a library choose other kernels than it would by itself."""
 _THREADS = ("LAZULITE_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUM_CPU_THREADS")
@@ -47,11 +47,14 @@ class Options:
     peers: tuple[str, ...] = ()
     threads: int = 0
     reuse: bool = False
+    model: str = ""
+    """The file of the suite llm."""
 
 
 def bench(
     suite: str, json_file: str | None = None, quick: bool = False, *, plot_file: str | None = None,
     only: Sequence[str] = (), peers: Sequence[str] = (), threads: int = 0, reuse: bool = False,
+    model: str = "",
 ) -> Report:  # fmt: skip
     """Run a suite in a process of its own, print its tables, and write its JSON and its picture where wanted.
 
@@ -62,7 +65,7 @@ def bench(
             _require_writable(name, file)
     if plot_file is not None:
         require_matplotlib()
-    report = run(Options(suite, quick, tuple(only), tuple(peers), threads, reuse))
+    report = run(Options(suite, quick, tuple(only), tuple(peers), threads, reuse, model))
     print(report.to_markdown())
     if json_file is not None:
         Path(json_file).write_text(json.dumps(report.to_json(), indent=1) + "\n", encoding="utf-8")

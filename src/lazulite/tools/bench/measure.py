@@ -54,16 +54,20 @@ class Prepared:
     results: list[Any]
 
 
-class Seat(Protocol):
-    """Where a participant sits: in this process (`Here`), or in one of its own."""
+class Timed(Protocol):
+    """Who takes turns."""
 
     name: str
 
+    def seconds(self) -> float:
+        """The time of one call of what was prepared last."""
+
+
+class Seat(Timed, Protocol):
+    """Where a participant sits: in this process (`Here`), or in one of its own."""
+
     def prepare(self, workload: Workload) -> Prepared:
         """Get ready for a workload; `Lacks` where the library cannot."""
-
-    def seconds(self) -> float:
-        """The time of one call of the workload that was prepared last."""
 
 
 class Here:
@@ -201,7 +205,7 @@ def relative_error(got: Any, want: Any) -> float:
     return float(numpy.max(numpy.abs(got - want))) / (largest or 1.0)
 
 
-def take_turns(seats: Sequence[Seat], effort: Effort) -> dict[str, list[float]]:
+def take_turns(seats: Sequence[Timed], effort: Effort) -> dict[str, list[float]]:
     """Seconds a call takes, by participant; one that alone used up the time of all sits out."""
     times: dict[str, list[float]] = {seat.name: [] for seat in seats}
     begin = time.perf_counter()

@@ -17,7 +17,7 @@ from lazulite.base.errors import ArgumentError, LazuliteError
 from lazulite.base.settings import SETTINGS
 from lazulite.base.terminal import say
 from lazulite.runtime.workers import usable_cores
-from lazulite.tools.bench import Options, fresh
+from lazulite.tools.bench import Options, fresh, language
 from lazulite.tools.bench.machine import machine
 from lazulite.tools.bench.measure import FULL, QUICK, measure
 from lazulite.tools.bench.own_process import OwnProcess
@@ -29,8 +29,8 @@ from lazulite.tools.bench.workloads import workloads
 def run(options: Options) -> Report:
     """Measure the machine and a suite."""
     suite, quick = options.suite, options.quick
-    chosen = [] if suite == "compile" else workloads(suite, quick, tuple(options.only))
-    if suite != "compile" and not chosen:
+    chosen = [] if suite in ("compile", "llm") else workloads(suite, quick, tuple(options.only))
+    if suite not in ("compile", "llm") and not chosen:
         known = ", ".join([workload.name for workload in workloads(suite, quick)])
         raise ArgumentError("bench", f"no workload of {suite} has {' or '.join(options.only)} in its name", hint=known)
     threads = SETTINGS.THREADS or usable_cores()
@@ -38,6 +38,9 @@ def run(options: Options) -> Report:
     report = Report(machine(threads, quick) | {"results": "in used memory" if options.reuse else "as allocated"})
     if suite == "compile":
         fresh.first_calls(report, quick, options.only)
+        return report
+    if suite == "llm":
+        language.measure(report, threads, quick, options.model)
         return report
     with ExitStack() as stack:
         kinds = participants(suite, quick, options.peers)
