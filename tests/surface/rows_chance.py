@@ -23,7 +23,19 @@ def drawn(name, *args, like=0.0):
     return getattr(Tensor.full((N,), like).contiguous(), name)(*args)
 
 
+def dropped(p):
+    with Tensor.train():
+        return Tensor.ones(N).dropout(p)
+
+
 ROWS = [
+    claim(
+        "dropout",
+        *[lambda p=p: near(mean_of(dropped(p)), 1.0) for p in (0.0, 0.2, 0.5)],
+        lambda: set(dropped(0.5).tolist()) == {0.0, 2.0},
+        lambda: dropped(1.0).sum().item() == 0,
+        lambda: Tensor.ones(3).dropout(0.5).tolist() == [1.0] * 3,
+    ),
     claim(
         "bernoulli",
         *[lambda p=p: near(mean_of(Tensor.full((N,), p).bernoulli()), p, 0.02) for p in (0.0, 0.2, 0.5, 0.9, 1.0)],

@@ -105,6 +105,14 @@ STRIDES = [
     ((4,), (), (), 3),
 ]
 PARTS = [
+    row(
+        "as_strided_",
+        *[(floats(*shape), size, stride, offset) for shape, size, stride, offset in STRIDES],
+        ours=lambda x, *a: x.clone().as_strided_(*a),
+        reference=lambda x, *a: x.as_strided(*a),
+        alone=True,
+        gradient=False,
+    ),
     row("as_strided", *[(floats(*shape), size, stride, offset) for shape, size, stride, offset in STRIDES], alone=True),
     row(
         "as_strided_scatter",

@@ -43,6 +43,13 @@ def hashed(name, size=None):
 
 OPERATIONS = [
     row(
+        "linear",
+        *[(floats(2, n), floats(n, 3), floats(3)) for n in (1, 2, 3, 4)],
+        (floats(2, 3), floats(3)),
+        reference=lambda x, w, b=0.0: x @ w + b if w.ndim > 1 else x * w + b,
+        alone=True,
+    ),
+    row(
         "alu",
         *[(x, "add", y) for x, y in PAIRS[:3]],
         (ONES[0], "MUL", ONES[0]),

@@ -205,6 +205,8 @@ class MovementMethods(Base):
     def _padded(self, around: tuple[tuple[int, int], ...], value: Any) -> UOp:
         if value == 0:
             return UOp(ops.PAD, self.dtype, (self.uop,), around)
+        if isinstance(value, float) and value.is_integer() and self.dtype.is_int:
+            value = int(value)  # 1.0 around integers is an integer
         fill = constant(weak_dtype(value, self.dtype), value)
         x = self.uop.cast(dtypes.promote(self.dtype, fill.dtype))
         padded = UOp(ops.PAD, x.dtype, (x,), around)

@@ -197,6 +197,16 @@ class PartMethods(IndexMethods, GatherMethods, DiagonalMethods, CreateMethods):
             raise ShapeError("t", f"takes at most two axes, got {self.shape}", about={"tensor": self})
         return self.T
 
+    def adjoint(self) -> Self:
+        """The last two axes exchanged: the conjugate transpose, as all numbers are real.
+
+        >>> Tensor([[1, 2]]).adjoint().tolist()
+        [[1], [2]]
+        """
+        if len(self.shape) < 2:
+            raise ShapeError("adjoint", f"needs two axes, got {self.shape}", about={"tensor": self})
+        return self.transpose(-2, -1)
+
     def movedim(self, source: int | Sequence[int], destination: int | Sequence[int]) -> Self:
         """Axes moved to other places, the others in their order.
 

@@ -199,6 +199,15 @@ class SpecialMethods(PairMethods):
             x = UOp(ops.BITCAST, _BITS[x.dtype.itemsize], (x,))
         return self._derived(x < 0 if x.dtype.kind == "int" else expanded(UOp.const(dtypes.bool, False), x.shape))
 
+    def angle(self) -> Self:
+        """The angle of a number in the complex plane: 0, below zero pi; NaN stays.
+
+        >>> Tensor([1.0, -1.0]).angle().tolist()
+        [0.0, 3.1415927410125732]
+        """
+        x = self._floating()
+        return self._derived(x.ne(x).where(x, (x < 0).where(UOp.const(x.dtype, math.pi), UOp.const(x.dtype, 0))))
+
     def sgn(self) -> Self:
         """`sign` by its other name.
 

@@ -38,7 +38,7 @@ IN_PLACE = """
     renorm round rshift rsqrt scatter scatter_add scatter_reduce sgn sigmoid sign sin sinc sinh sqrt square
     sub tan tanh tril triu trunc xlogy
 """.split()
-RESHAPED = "squeeze t transpose unsqueeze".split()
+RESHAPED = "as_strided squeeze t transpose unsqueeze".split()
 
 
 def spelled(cls: C) -> C:
