@@ -18,10 +18,7 @@ def strided(elements: Tensor, offset: int, shape: tuple[int, ...], strides: tupl
     >>> strided(Tensor([0, 1, 2, 3, 4, 5]), 0, (3, 2), (1, 3)).tolist()
     [[0, 3], [1, 4], [2, 5]]
     """
-    if len(shape) > _MOST_AXES or len(shape) != len(strides):
-        raise ValueError(f"no tensor has {len(shape)} axes and {len(strides)} strides")
-    if any(type(n) is not int or not 0 <= n < _BEYOND for n in (offset, *shape, *strides)):
-        raise ValueError(f"no tensor has offset {offset!r:.20}, shape {shape!r:.60} and strides {strides!r:.60}")
+    _require_numbers(offset, shape, strides)
     if not prod(shape):
         return Tensor.empty(*shape, dtype=elements.dtype, device=elements.device)
     last = offset + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
@@ -30,6 +27,25 @@ def strided(elements: Tensor, offset: int, shape: tuple[int, ...], strides: tupl
     moving = [axis for axis, stride in enumerate(strides) if stride and shape[axis] > 1]
     found = _moving(elements, offset, [shape[axis] for axis in moving], [strides[axis] for axis in moving])
     return found.reshape(tuple([size if axis in moving else 1 for axis, size in enumerate(shape)])).expand(shape)
+
+
+def is_whole(count: int, offset: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    """Whether that are all of so many elements in their order; ValueError where no tensor has such numbers.
+
+    >>> is_whole(6, 0, (2, 3), (3, 1)), is_whole(6, 0, (3, 2), (1, 3))
+    (True, False)
+    """
+    _require_numbers(offset, shape, strides)
+    moving = [axis for axis, size in enumerate(shape) if size > 1]
+    in_order = _is_dense([shape[axis] for axis in moving], [strides[axis] for axis in moving])
+    return offset == 0 and prod(shape) == count and in_order
+
+
+def _require_numbers(offset: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
+    if len(shape) > _MOST_AXES or len(shape) != len(strides):
+        raise ValueError(f"no tensor has {len(shape)} axes and {len(strides)} strides")
+    if any(type(n) is not int or not 0 <= n < _BEYOND for n in (offset, *shape, *strides)):
+        raise ValueError(f"no tensor has offset {offset!r:.20}, shape {shape!r:.60} and strides {strides!r:.60}")
 
 
 def _moving(elements: Tensor, offset: int, shape: list[int], strides: list[int]) -> Tensor:

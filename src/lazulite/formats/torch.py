@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import IO, Any, cast
 
 from lazulite.formats import archive
 from lazulite.formats.opcodes import Builder, RefusedError, interpret, key
 from lazulite.formats.source import Cursor, Source
-from lazulite.formats.strides import strided
+from lazulite.formats.strides import is_whole, strided
 from lazulite.ir.dtype import DType, by_name, dtypes
 from lazulite.tensor.tensor import Tensor
 
@@ -44,15 +44,22 @@ class _Storage:
 
     dtype: DType
     count: int
-    open: Callable[[], Tensor]
-    _opened: list[Tensor] = field(default_factory=list)
+    open: Callable[[tuple[int, ...]], Tensor]
+    """All of them as a tensor of some shape."""
+    base: Tensor | None = None
 
     @property
     def elements(self) -> Tensor:
         """All of them, of rank 1."""
-        if not self._opened:
-            self._opened.append(self.open())
-        return self._opened[0]
+        self.base = self.open((self.count,)) if self.base is None else self.base
+        return self.base.reshape(self.count)
+
+    def tensor(self, offset: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> Tensor:
+        """Some of them: a storage that is one tensor, as most are, is used as it is; others are views of the first."""
+        if is_whole(self.count, offset, shape, strides) and self.base is None:
+            self.base = self.open(shape)
+            return self.base
+        return strided(self.elements, offset, shape, strides)
 
 
 def read(path: str | os.PathLike[str], device: str | None = None) -> Any:
@@ -106,9 +113,8 @@ class _Archive:
             begin, length = self.place(name)
             if count * dtype.itemsize != length:
                 self.source.fail(f"{length} bytes do not hold {count} elements of {dtype.name}", name, begin)
-            self.storages[key] = _Storage(
-                dtype, count, partial(self.source.tensor, begin, dtype, (count,), name, self.device)
-            )
+            opened = partial(self.source.tensor, begin, dtype, field=name, device=self.device)
+            self.storages[key] = _Storage(dtype, count, opened)
         known = self.storages[key]
         if (known.dtype, known.count) != (dtype, count):
             self.source.fail("a storage is described in two ways", key)
@@ -164,15 +170,15 @@ class _Legacy:
     def storage(self, identifier: Any) -> _Storage:
         dtype, key, count = _described(identifier)
         self.source.require(0, count * dtype.itemsize, key)
-        known = self.storages.setdefault(key, _Storage(dtype, count, partial(self._elements, key, dtype, count)))
+        known = self.storages.setdefault(key, _Storage(dtype, count, partial(self._elements, key, dtype)))
         if (known.dtype, known.count) != (dtype, count):
             self.source.fail("a storage is described in two ways", key)
         return known
 
-    def _elements(self, key: str, dtype: DType, count: int) -> Tensor:
+    def _elements(self, key: str, dtype: DType, shape: tuple[int, ...]) -> Tensor:
         if key not in self.places:  # the first pass: nothing reads what it makes
-            return Tensor.full((count,), 0, dtype=dtype, device=self.device)
-        return self.source.tensor(self.places[key], dtype, (count,), key, self.device)
+            return Tensor.full(shape, 0, dtype=dtype, device=self.device)
+        return self.source.tensor(self.places[key], dtype, shape, key, self.device)
 
 
 # --- what the pickle names -----------------------------------------------------------------------
@@ -203,7 +209,7 @@ def _tensor(storage: Any, offset: int, shape: tuple[int, ...], strides: tuple[in
     """Elements of a storage: from an offset, with a number of elements between neighbours along each axis."""
     if not isinstance(storage, _Storage) or type(shape) is not tuple or type(strides) is not tuple:
         raise TypeError("a tensor is made of a storage, an offset, a shape and strides")
-    return strided(storage.elements, offset, shape, strides)
+    return storage.tensor(offset, shape, strides)
 
 
 def _tensor_of_type(

@@ -1,3 +1,4 @@
+import io
 import struct
 import zipfile
 import zlib
@@ -35,6 +36,13 @@ def test_members_come_back(compression):
     parts = {"a": b"", "dir/b": b"text" * 100, "dir/c": bytes(range(256))}
     assert parts == unpacked(made([*parts.items(), ("dir/", b"")], compression))
     assert {} == unpacked(made([]))
+
+
+def test_members_with_sizes_of_64_bits_come_back():
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w") as file, file.open("a", "w", force_zip64=True) as member:
+        member.write(b"text")
+    assert {"a": b"text"} == unpacked(target.getvalue())
 
 
 @pytest.mark.parametrize("name", ["/etc/passwd", "../up", "a/../../b", "..\\up", "C:\\b", "a/.."])

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from contract.format import refusal
-from lazulite import FormatError, Tensor, dtypes
+from lazulite import FormatError, GlobalCounters, Tensor, dtypes
 from lazulite.formats import torch
 from support.checkpoints import Call, Global, Persistent, Raw, pickled
 from support.model_files import archive, checkpoint
@@ -284,6 +284,18 @@ def test_types_that_torch_keeps_as_bytes_come_back(tmp_path, kind):
     for expected, found in zip([value, value[1::3]], torch.read(tmp_path / "m.pt"), strict=True):
         same = peer.equal(expected.contiguous().view(peer.uint8), peer.tensor(list(found.data()), dtype=peer.uint8))
         assert same and expected.shape == found.shape
+
+
+def test_a_storage_that_is_one_tensor_is_used_where_it_is(tmp_path):
+    """What is realized of it is not copied, and others over the storage are views of it."""
+    whole, row = read([tensor(0, (2, 3), (3, 1)), tensor(3, (3,), (1,))], tmp_path)
+    kernels = GlobalCounters.kernel_count
+    whole.realize()
+    assert kernels == GlobalCounters.kernel_count and [3, 4, 5] == row.tolist()
+    row.assign(row * 2).realize()
+    assert [[0, 1, 2], [6, 8, 10]] == whole.tolist()
+    row, whole = read([tensor(3, (3,), (1,)), tensor(0, (2, 3), (3, 1))], tmp_path)
+    assert [3, 4, 5] == row.tolist() and [[0, 1, 2], [3, 4, 5]] == whole.tolist()
 
 
 def test_a_state_dictionary_with_versions_is_read(tmp_path):
