@@ -82,7 +82,8 @@ def preserve(handles: Sequence[Handle]) -> None:
 def gathered(handles: Sequence[Handle], *, state: bool) -> Work:
     """What realizing the handles computes; with `state`, pending writes go along."""
     work = outputs_of(with_company(handles, written_by, state=state))
-    if state and (unasked := {*lazy_writes()} - {*handles}):
+    lazily = lazy_writes() if state else []
+    if lazily and (unasked := {*lazily} - {*handles}):
         for output in work.outputs:
             output.keeps_history = output.target is None and not unasked.isdisjoint(output.handles)
     return work

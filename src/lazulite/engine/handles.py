@@ -163,6 +163,8 @@ def tracked_values() -> set[UOp]:
 
 def pending_writes() -> list[Handle]:
     """The handles whose storage is not what this thread wrote to them."""
+    if not _written.references:
+        return []
     this_thread, found = threading.get_ident(), []
     for handle in _written.all():
         if not handle.pending:
@@ -177,6 +179,8 @@ def lazy_writes() -> list[Handle]:
 
     They get one with whatever is realized next, so that writes to them do not pile up.
     """
+    if not _written.references:
+        return []
     this_thread = threading.get_ident()
     return [h for h in _written.all() if h.storage is None and h.pending and h.writer == this_thread]
 
@@ -257,7 +261,7 @@ def with_company(
     chosen = dict.fromkeys([h for h in asked if h.pending])
     if not chosen:
         return []
-    if state:
+    if state and _written.references:
         chosen |= dict.fromkeys([*pending_writes(), *lazy_writes()])
     while True:
         replaced = {h.storage.node() for h in chosen if h.storage is not None}
