@@ -288,13 +288,17 @@ def test_types_that_torch_keeps_as_bytes_come_back(tmp_path, kind):
 
 def test_a_storage_that_is_one_tensor_is_used_where_it_is(tmp_path):
     """What is realized of it is not copied, and others over the storage are views of it."""
-    whole, row = read([tensor(0, (2, 3), (3, 1)), tensor(3, (3,), (1,))], tmp_path)
+    path, held = tmp_path / "model.pt", storage(kind="CharStorage")
+    matrix, last = tensor(0, (2, 3), (3, 1), held), tensor(3, (3,), (1,), held)
+    path.write_bytes(checkpoint(pickled({"first": matrix, "then": last}), {"0": bytes(range(6))}))
+    whole, row = torch.read(path).values()
     kernels = GlobalCounters.kernel_count
     whole.realize()
     assert kernels == GlobalCounters.kernel_count and [3, 4, 5] == row.tolist()
     row.assign(row * 2).realize()
     assert [[0, 1, 2], [6, 8, 10]] == whole.tolist()
-    row, whole = read([tensor(3, (3,), (1,)), tensor(0, (2, 3), (3, 1))], tmp_path)
+    path.write_bytes(checkpoint(pickled({"first": last, "then": matrix}), {"0": bytes(range(6))}))
+    row, whole = torch.read(path).values()
     assert [3, 4, 5] == row.tolist() and [[0, 1, 2], [3, 4, 5]] == whole.tolist()
 
 
