@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 FAMILIES = (
-    "arithmetic", "attention", "casts", "control", "indexing", "ml", "norms", "products", "quantize", "recurrent",
+    "arithmetic", "attention", "casts", "control", "indexing", "losses", "ml", "norms", "products", "quantize", "recurrent",
     "reductions", "resize", "sequences", "shapes", "signal", "strings", "training", "vision",
 )  # fmt: skip
 

@@ -40,6 +40,17 @@ def label_encoder(
     return numpy.array(found, kind).reshape(x.shape)
 
 
+@onnx_op("LabelEncoder", domain=DOMAIN)
+def text_encoder(
+    x: Host, *, classes_strings: list[str], default_int64: int = -1, default_string: str = "_Unused"
+) -> Host:
+    """The first version: the number of a text in a list, and back."""
+    numbers = list(range(len(classes_strings)))
+    return category_mapper(
+        x, cats_int64s=numbers, cats_strings=classes_strings, default_int64=default_int64, default_string=default_string
+    )
+
+
 def _key(value: Any) -> Any:
     return "NaN" if isinstance(value, float) and math.isnan(value) else value
 

@@ -63,6 +63,12 @@ def upsample(x: Tensor, scales: Host, *, mode: str = "nearest") -> Tensor:
     return _resampled(x, axes, wanted, factors, spans, kind, None)
 
 
+@onnx_op("Upsample")
+def upsample_image(x: Tensor, *, height_scale: float, width_scale: float, mode: str = "nearest") -> Tensor:
+    """The first version: of images only."""
+    return upsample(x, numpy.array([1.0, 1.0, height_scale, width_scale], "float32"), mode=mode)
+
+
 def _targets(
     shape: Sequence[int], spans: Sequence[tuple[float, float]], scales: Host | None, sizes: Ints | None, policy: str
 ) -> tuple[list[int], list[float]]:

@@ -8,22 +8,33 @@ from typing import Any
 
 import numpy
 
-from lazulite.base.errors import FormatError
+from lazulite.base.errors import FormatError, ShapeError
 from lazulite.formats.onnx.registry import Call, onnx_op
 from lazulite.formats.onnx.values import NAMES, Coded, Host, Ints, Value, on_host, type_name
 from lazulite.ir.dtype import dtypes
+from lazulite.ir.size import varies
 from lazulite.tensor.tensor import Tensor
 
 
 @onnx_op("Shape")
 def shape(x: Value, *, start: int = 0, end: int | None = None) -> Host:
     """Known without computing anything."""
-    return numpy.array(x.shape[slice(start, end)], "int64")
+    return numpy.array(_fixed(x.shape[slice(start, end)]), "int64")
+
+
+def _fixed(sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """Sizes that a model may compute with: those that vary would be frozen at their present values."""
+    if varies(sizes):
+        raise ShapeError(
+            "OnnxRunner", f"the model computes with its shapes, of which {sizes} varies",
+            hint="call it with tensors of fixed sizes; one capture for each",
+        )  # fmt: skip
+    return sizes
 
 
 @onnx_op("Size")
 def size(x: Value) -> Host:
-    return numpy.array(math.prod(x.shape), "int64")
+    return numpy.array(math.prod(_fixed(x.shape)), "int64")
 
 
 @onnx_op("Identity")
@@ -136,6 +147,12 @@ def expand(x: Value, shape: Ints, *, call: Call) -> Value:
 @onnx_op("Tile", since=6)
 def tile(x: Value, repeats: Ints, *, call: Call) -> Value:
     return _rearranged(x, lambda t: t.repeat(repeats), call)
+
+
+@onnx_op("Tile")
+def tile_axis(x: Tensor, tiles: Ints, axis: Ints) -> Tensor:
+    """The first version: one axis."""
+    return x.repeat([tiles[0] if n == axis[0] % len(x.shape) else 1 for n in range(len(x.shape))])
 
 
 @onnx_op("Concat")

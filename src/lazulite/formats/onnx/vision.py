@@ -11,7 +11,7 @@ import numpy
 from lazulite.base.errors import FormatError
 from lazulite.formats.onnx.products import margins
 from lazulite.formats.onnx.registry import onnx_op
-from lazulite.formats.onnx.values import Host
+from lazulite.formats.onnx.values import Host, Ints
 from lazulite.ir.dtype import dtypes
 from lazulite.tensor.tensor import Tensor
 
@@ -112,6 +112,18 @@ def _bounding(mode: str, align_corners: bool) -> Callable[[Tensor, int], Tensor]
         return back.clip(0, size - 1).cast(place.dtype)
 
     return reflected
+
+
+@onnx_op("AffineGrid", since=20)
+def affine_grid(theta: Tensor, size: Ints, *, align_corners: int = 0) -> Tensor:
+    """The places that a matrix for each image sends the middles of its elements to, from -1 to 1."""
+    sizes, axes = size[2:], []
+    for axis, count in enumerate(sizes):
+        steps = Tensor.arange(count, dtype=theta.dtype, device=theta.device) * 2
+        place = (steps / max(count - 1, 1) if align_corners else (steps + 1) / count) - 1
+        axes.append(place.reshape([-1 if n == axis else 1 for n in range(len(sizes))]).expand(sizes))
+    points = axes[-1].stack(*axes[-2::-1], axes[0].ones_like(), dim=-1).reshape((1, -1, len(sizes) + 1))
+    return (points @ theta.transpose(1, 2)).reshape((size[0], *sizes, len(sizes)))
 
 
 # --- regions ---------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from lazulite import (
     OutOfMemoryError,
     ShapeError,
     Tensor,
+    Variable,
     jit,
     load,
 )
@@ -101,6 +102,15 @@ def test_an_input_with_an_initializer_may_be_left_out():
     assert ["x"] == list(runner.inputs)
     assert [6.0] == runner({"x": f32(1)})["y"].tolist()
     assert [3.0] == runner({"x": f32(1), "w": f32(2)})["y"].tolist()
+
+
+def test_sizes_may_vary_where_the_model_does_not_compute_with_them():
+    size = Variable("batch", 1, 8)
+    x = Tensor.ones(8, 2)[: size.bind(3)]
+    assert [[22.0]] * 3 == OnnxRunner(declared())({"a": x, "b": x})["y"].tolist()
+
+    with pytest.raises(ShapeError, match="computes with its shapes"):
+        OnnxRunner(one_node("Shape"))({"x": x})
 
 
 def test_a_call_can_be_captured():

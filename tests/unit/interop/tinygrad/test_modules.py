@@ -9,9 +9,6 @@ import pytest
 
 from lazulite.interop.tinygrad.modules import MODULES, install
 
-LATER = {"tinygrad.nn.onnx"}
-"""Their module is imported only if it is there."""
-
 
 @pytest.fixture(autouse=True)
 def installed():
@@ -23,7 +20,7 @@ def installed():
     sys.modules.update(before)
 
 
-@pytest.mark.parametrize("module", sorted(MODULES.keys() - LATER))
+@pytest.mark.parametrize("module", sorted(MODULES))
 def test_every_name_of_a_module_is_there(module: str) -> None:
     adapter = importlib.import_module(module)
 
