@@ -18,7 +18,7 @@ from lazulite.base.errors import ArgumentError, DTypeError, FormatError, Lazulit
 from lazulite.formats.onnx import families, folding
 from lazulite.formats.onnx.external import ExternalFiles
 from lazulite.formats.onnx.program import Preparation, Program, Step, type_text
-from lazulite.formats.onnx.proto import Model, ValueInfo
+from lazulite.formats.onnx.proto import Dimension, Model, ValueInfo
 from lazulite.formats.onnx.registry import Call
 from lazulite.formats.onnx.values import Value, accepted, type_name
 from lazulite.formats.onnx.wire import Part, decode
@@ -154,11 +154,14 @@ def described(info: ValueInfo) -> str:
     tensor = info.type.tensor_type if info.type is not None else None
     if tensor is None or tensor.shape is None:
         return type_text(info.type)
-    sizes = [
-        str(d.dim_param or "?") if (d.dim_value or 0) < 0 or d.dim_value is None else str(d.dim_value)
-        for d in tensor.shape.dim
-    ]
-    return f"{type_text(info.type)}[{', '.join(sizes)}]"
+    return f"{type_text(info.type)}[{', '.join(str(_size(dimension)) for dimension in tensor.shape.dim)}]"
+
+
+def _size(dimension: Dimension) -> int | str:
+    """A declared size: a number, a name, or a question mark (as some exporters write it; others write -1)."""
+    if dimension.dim_value is not None and dimension.dim_value >= 0:
+        return dimension.dim_value
+    return dimension.dim_param or "?"
 
 
 def _require_declared(info: ValueInfo, value: Value, sizes: dict[str, int]) -> None:
@@ -172,9 +175,9 @@ def _require_declared(info: ValueInfo, value: Value, sizes: dict[str, int]) -> N
         return
     fits = len(tensor.shape.dim) == len(value.shape)
     for dimension, size in zip(tensor.shape.dim, value.shape, strict=False):
-        wanted = None if (dimension.dim_value or 0) < 0 else dimension.dim_value  # some exporters write -1
-        if wanted is None and dimension.dim_param:
-            wanted = sizes.setdefault(dimension.dim_param, size)
-        fits = fits and wanted in (None, size)
+        wanted = _size(dimension)
+        if isinstance(wanted, str):
+            wanted = size if wanted == "?" else sizes.setdefault(wanted, size)
+        fits = fits and wanted == size
     if not fits:
         raise ShapeError(_FUNCTION, f"the input {info.name} is {described(info)}, got the shape {value.shape}")

@@ -95,6 +95,13 @@ def test_inputs_have_to_fit_what_is_declared(inputs, error, text):
         OnnxRunner(declared())(inputs)
 
 
+def test_sizes_that_exporters_leave_open_fit_everything():
+    runner = OnnxRunner(model(graph([node("Neg", "x", "y")], [value("x", "float32", [-1, "?", "?", ""])], "y")))
+
+    assert {"x": "float32[?, ?, ?, ?]"} == runner.inputs
+    assert (2, 3, 4, 5) == runner({"x": Tensor.zeros(2, 3, 4, 5)})["y"].shape
+
+
 def test_an_input_with_an_initializer_may_be_left_out():
     body = graph([node("Add", "x w", "y")], "x w", "y", [tensor(f32(5), "w")])
     runner = OnnxRunner(model(body))
