@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lazulite.base.errors import FormatError
+from lazulite.llm.stretching import Rope, shortened, stretched
 
 FAMILIES = ("llama", "qwen2", "qwen3", "gemma2", "gemma3", "phi2", "phi3", "gpt2", "olmoe", "qwen2moe", "qwen3moe")
 """The families that are known, by GGUF's names (Mistral, SmolLM2 and Mixtral are of the family llama)."""
@@ -22,18 +23,6 @@ _KINDS = {
 """What Hugging Face calls them, where it is another name."""
 _ADJACENT = ("llama",)
 """Families whose files turn neighbouring elements together; all others turn an element with one half a head away."""
-
-
-@dataclass(frozen=True)
-class Rope:
-    """A rotary embedding: what angles positions turn by (Su et al. 2021, https://arxiv.org/abs/2104.09864)."""
-
-    base: float
-    width: int
-    """How many elements of a head are turned."""
-    adjacent: bool = False
-    scale: float = 1.0
-    """Positions are divided by this."""
 
 
 @dataclass(frozen=True)
@@ -93,13 +82,12 @@ def from_gguf(metadata: Mapping[str, Any], file: str) -> Config:
     family = facts.family
     heads, width = facts.integer("attention.head_count"), facts.integer("embedding_length")
     head_width = facts.integer("attention.key_length", width // max(heads, 1))
-    rope = Rope(
-        facts.number("rope.freq_base", 10000.0), facts.integer("rope.dimension_count", head_width),
-        family in _ADJACENT, facts.rope_scale(),
-    )  # fmt: skip
+    base, turned = facts.number("rope.freq_base", 10000.0), facts.integer("rope.dimension_count", head_width)
+    context, rope_facts = facts.integer("context_length"), facts.rope()
+    rope = stretched(Rope(base, turned, family in _ADJACENT), rope_facts, context, file)
     config = Config(
         family, facts.integer("block_count"), width, heads, facts.integer("attention.head_count_kv", heads), head_width,
-        facts.integer("context_length"), facts.epsilon(), rope, experts=facts.integer("expert_count", 0),
+        shortened(rope_facts, context), facts.epsilon(), rope, experts=facts.integer("expert_count", 0),
         experts_used=facts.integer("expert_used_count", 0), window=facts.integer("attention.sliding_window", 0),
         attention_cap=facts.number("attn_logit_softcapping", 0.0),
         logit_cap=facts.number("final_logit_softcapping", 0.0), facts=metadata,
@@ -121,27 +109,28 @@ def from_hugging_face(facts: dict[str, Any], file: str) -> Config:
         rope_facts = rope_facts.get("full_attention", rope_facts)  # which may stand beside "sliding_attention"
         base = float(facts.get("rope_theta") or rope_facts.get("rope_theta") or 10000.0)
         turned = int(head_width * float((facts | rope_facts).get("partial_rotary_factor") or 1.0))
-        scale = float(rope_facts.get("factor", 1.0)) if _kind_of_rope(rope_facts) == "linear" else 1.0
+        rope_facts = rope_facts | {"original": facts.get("original_max_position_embeddings")}
+        context = int(facts["max_position_embeddings"])
+        rope = stretched(Rope(base, turned), rope_facts, context, file)
+        context = shortened(rope_facts, context)
         config = Config(
             family, int(facts["num_hidden_layers"]), width, heads,
-            int(facts.get("num_key_value_heads") or heads), head_width, int(facts["max_position_embeddings"]),
+            int(facts.get("num_key_value_heads") or heads), head_width, context,
             float(facts.get("rms_norm_eps") or facts.get("layer_norm_eps") or facts.get("layer_norm_epsilon") or 1e-5),
-            Rope(base, turned, scale=scale), window=int(facts.get("sliding_window") or 0),
+            rope, window=int(facts.get("sliding_window") or 0),
             experts=int(facts.get("num_local_experts") or facts.get("num_experts") or 0),
             experts_used=int(facts.get("num_experts_per_tok") or 0),
             normalise_experts=bool(facts.get("norm_topk_prob", True)),
             attention_cap=float(facts.get("attn_logit_softcapping") or 0.0),
             logit_cap=float(facts.get("final_logit_softcapping") or 0.0), facts=facts,
         )  # fmt: skip
+    except FormatError:
+        raise
     except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
         raise FormatError("load", f"the configuration lacks {error}", file=file) from None
     if family in ("qwen2", "qwen3") and not facts.get("use_sliding_window"):
         config = replace(config, window=0)
     return of_family(config)
-
-
-def _kind_of_rope(facts: Mapping[str, Any]) -> str:
-    return str(facts.get("rope_type") or facts.get("type") or "default")
 
 
 def of_family(config: Config) -> Config:
@@ -165,7 +154,7 @@ def of_family(config: Config) -> Config:
     if family == "gemma3" and config.rope is not None:
         return replace(
             config, activation="gelu_tanh", embedding_scale=scale, window_every=6,
-            local_rope=replace(config.rope, base=10000.0, scale=1.0),
+            local_rope=replace(config.rope, base=10000.0, factors=(), magnitude=1.0),
         )  # fmt: skip
     if family == "gpt2":
         return replace(config, rope=None, rms=False, activation="gelu_tanh")
@@ -203,9 +192,14 @@ class _Facts:
         rms = self.number("attention.layer_norm_rms_epsilon", 0.0)
         return rms or self.number("attention.layer_norm_epsilon", 1e-5)
 
-    def rope_scale(self) -> float:
+    def rope(self) -> dict[str, Any]:
+        """How the rotary embedding is stretched, as configurations of Hugging Face say it."""
         kind = self._get(f"{self.family}.rope.scaling.type", "none", str)
-        return self.number("rope.scaling.factor", 1.0) if kind == "linear" else 1.0
+        original = self.integer("rope.scaling.original_context_length", 0)
+        return {
+            "rope_type": kind, "factor": self.number("rope.scaling.factor", 1.0), "original": original or None,
+            "attention_factor": self.number("rope.scaling.attn_factor", 0.0) or None,
+        }  # fmt: skip
 
     def _get(self, key: str, default: Any, kind: Any) -> Any:
         value = self.metadata.get(key, default)

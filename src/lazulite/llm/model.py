@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 
 from lazulite.base.errors import FormatError
 from lazulite.llm.cache import Cache, Places
-from lazulite.llm.config import Config, Rope
+from lazulite.llm.config import Config
 from lazulite.llm.rope import angles, turned
+from lazulite.llm.stretching import Rope
 from lazulite.tensor.tensor import Tensor
 
 
@@ -22,7 +23,7 @@ class Model:
 
     def __init__(self, config: Config, weights: Mapping[str, Tensor], positions: int) -> None:
         self.config, self.weights = config, dict(weights)
-        factors = weights.get("rope_freqs.weight")
+        factors = weights.get("rope_freqs.weight", weights.get("rope_factors_short.weight"))
         self.angles: dict[Rope, tuple[Tensor, Tensor]] = {}
         for block in range(config.blocks):
             rope = config.rope_of(block)

@@ -5,23 +5,27 @@ The definition is that of RoFormer (Su et al. 2021, https://arxiv.org/abs/2104.0
 
 from __future__ import annotations
 
-from lazulite.llm.config import Rope
+from lazulite.llm.stretching import Rope
 from lazulite.tensor.tensor import Tensor
 
 
 def angles(rope: Rope, positions: int, factors: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """The cosines and sines of the angles: (positions, width / 2) each, computed in float64.
 
+    `factors` of a file stand in for those of the embedding.
+
     >>> cosines, sines = angles(Rope(10000.0, 4), 3)
     >>> cosines.shape, sines[0].tolist()
     ((3, 2), [0.0, 0.0])
     """
     pairs = Tensor.arange(rope.width // 2, dtype="float64")
-    speeds = rope.base ** (pairs * (-2.0 / rope.width)) / rope.scale
+    speeds = rope.base ** (pairs * (-2.0 / rope.width))
     if factors is not None:
         speeds = speeds / factors.cast("float64")
+    elif rope.factors:
+        speeds = speeds / Tensor(list(rope.factors), dtype="float64")
     turns = Tensor.arange(positions, dtype="float64").unsqueeze(1) * speeds
-    return turns.cos().float(), turns.sin().float()
+    return (turns.cos() * rope.magnitude).float(), (turns.sin() * rope.magnitude).float()
 
 
 def turned(x: Tensor, cosines: Tensor, sines: Tensor, adjacent: bool) -> Tensor:

@@ -12,6 +12,7 @@ from lazulite import FormatError
 from lazulite.llm import weights
 from lazulite.llm.model import Model
 from lazulite.llm.steps import CHUNK, Stepper
+from lazulite.llm.stretching import Rope, stretched
 from support.language_models import tiny
 from support.language_models import weights as tiny_weights
 
@@ -20,9 +21,24 @@ SIZES = {
     "num_key_value_heads": 2, "max_position_embeddings": 256,
 }  # fmt: skip
 HEAD = {"head_dim": 8}
+LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+          "original_max_position_embeddings": 64, "rope_theta": 10000.0}  # fmt: skip
+YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64, "rope_theta": 10000.0}
+LONG = {"rope_type": "longrope", "short_factor": [1.0, 1.5, 2.0, 2.5], "long_factor": [2.0] * 4, "rope_theta": 10000.0,
+        "original_max_position_embeddings": 64}  # fmt: skip
 EXPERTS = {"num_experts_per_tok": 2}
 FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
     "llama": ("LlamaConfig", HEAD),
+    "llama, linear": (
+        "LlamaConfig",
+        HEAD | {"rope_parameters": {"rope_type": "linear", "factor": 2.0, "rope_theta": 10000.0}},
+    ),
+    "llama, llama3": ("LlamaConfig", HEAD | {"rope_parameters": LLAMA3}),
+    "llama, yarn": ("LlamaConfig", HEAD | {"rope_parameters": YARN}),
+    "phi3, longrope": (
+        "Phi3Config",
+        {"pad_token_id": 0, "original_max_position_embeddings": 64, "rope_parameters": LONG},
+    ),
     "mistral": ("MistralConfig", HEAD | {"sliding_window": 5}),
     "qwen2": ("Qwen2Config", {}),
     "qwen3": ("Qwen3Config", HEAD),
@@ -67,6 +83,15 @@ def test_a_family_has_the_scores_of_transformers(family: str, transformers: Any,
 
     np.testing.assert_allclose(stepper.prompt(0, 0, tokens[:-1]), expected[-2], atol=1e-5)
     np.testing.assert_allclose(stepper.single(0, 12, tokens[-1]), expected[-1], atol=1e-5)
+
+
+def test_a_rotary_embedding_that_is_not_known_is_refused() -> None:
+    with pytest.raises(FormatError, match="'spiral' is not known") as refused:
+        stretched(Rope(10000.0, 4), {"rope_type": "spiral"}, 64, "config.json")
+    with pytest.raises(FormatError, match="badly described"):
+        stretched(Rope(10000.0, 4), {"rope_type": "llama3", "factor": 2.0}, 64, "config.json")
+
+    assert ("config.json", "rope_type") == (refused.value.file, refused.value.field)
 
 
 def test_several_slots_at_once_give_what_each_gives_alone() -> None:
