@@ -87,6 +87,8 @@ class Scales:
     """Memory that holds running results, or what is made from these alone."""
     stored: dict[UOp, tuple[UOp, Factors]] = field(default_factory=dict)
     """Intermediates of which memory holds the core: where the statement that makes it puts it, and the factors."""
+    copies: dict[UOp, tuple[UOp, UOp]] = field(default_factory=dict)
+    """Intermediates that hold a running maximum: where it is put, and that load."""
 
     def is_running(self, value: UOp) -> bool:
         """Whether a value depends on running results."""
@@ -127,16 +129,24 @@ class Scales:
         guarded = top.op is ops.WHERE and above_nothing(top.src[1]) is top
         if guarded:
             top = top.src[1]
-        if top not in self.ratios:
+        ratio = self._ratio(top)
+        if ratio is None:
             return None
         lost = None if guarded else top.eq(UOp.const(top.dtype, -math.inf))
-        return Factors(UOp.apply(ops.EXP, x - above_nothing(top)), (), self.ratios[top], lost)
+        return Factors(UOp.apply(ops.EXP, x - above_nothing(top)), (), ratio, lost)
+
+    def _ratio(self, top: UOp) -> UOp | None:
+        """The ratio by which a running maximum grew, None where the value is none."""
+        if top.op is ops.LOAD and top.src[0] in self.copies:
+            place, original = self.copies[top.src[0]]
+            ratio, table = self.ratios[original], _reader_of(place, top)
+            return substitute([ratio], table)[0] if all(r in table for r in ratio.ranges) else None
+        return self.ratios.get(top)
 
     def _loaded(self, load: UOp) -> Factors | None:
         """The factors of an intermediate, in the ranges in which it is read."""
         place, factors = self.stored[load.src[0]]
-        reader = {stride: term for term, stride in linear(load.src[1]).terms.items()}
-        table = {term: reader[stride] for term, stride in linear(place).terms.items() if stride in reader}
+        table = _reader_of(place, load)
         parts = [
             node
             for node in (*[factor for _, factor in factors.shared], factors.ratio, factors.lost)
@@ -144,6 +154,12 @@ class Scales:
         ]
         known = all(r in table for part in parts for r in part.ranges)
         return factors.read_as(load, table) if known else None
+
+
+def _reader_of(place: UOp, load: UOp) -> dict[UOp, UOp]:
+    """For the ranges of the place where an intermediate is written those of a load that walk it alike."""
+    reader = {stride: term for term, stride in linear(load.src[1]).terms.items()}
+    return {term: reader[stride] for term, stride in linear(place).terms.items() if stride in reader}
 
 
 def _product(x: Factors, y: Factors) -> Factors | None:

@@ -175,6 +175,8 @@ class _Strips:
             kernel = kernel.replace(src=(store.replace(src=(memory, store.src[1], factors.core, *store.src[3:])),))
         elif self.scales.is_running(value):
             self.scales.running.add(memory)
+            if value in self.scales.ratios:
+                self.scales.copies[memory] = store.src[1], value
         else:
             raise Refused("an intermediate without the axis would be made anew for each strip")
         self._enter(memory, self.parts.scratch[number], kernel)

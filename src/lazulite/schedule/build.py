@@ -116,7 +116,7 @@ def build(
         if not ordering.reread and ordering.aside <= aside:
             raise StageError("schedule.order", "moving writes aside does not help")
         aside |= ordering.aside
-    kernels = fuse_blocks(ordering.kernels, options.cache) if options.fuse else ordering.kernels
+    kernels = fuse_blocks(ordering.kernels, options.cache, fusion.again) if options.fuse else ordering.kernels
     plan = _plan(graph, fusion, kernels, scalars, key_of, options)
     return Schedule(plan, fusion, kernels, graph.position)
 

@@ -24,6 +24,9 @@ MAX_OPS = 300
 MAX_OPERANDS = 32
 MAX_SEARCH = 64
 SMALL = 1 << 16
+_SHORT, _GROWN = 128, 2
+"""How many products may be added for an element that is made anew, and how many times more of them there are than
+elements of the factors."""
 _REUSED = 4
 """How often both factors of a product are read again where a register tile pays."""
 
@@ -38,6 +41,8 @@ class Fusion:
     """The group that stores each stored value."""
     facts: Mapping[UOp, Facts]
     decisions: list[Decision]
+    again: frozenset[UOp] = frozenset()
+    """Stored values that each kernel that reads them had better make anew, block by block (`schedule/blocks.py`)."""
 
 
 @dataclass(slots=True)
@@ -56,6 +61,8 @@ class _State:
     """Values that must be stored, with the reason."""
     whole: dict[UOp, dict[Group, None]] = field(default_factory=dict)
     """The groups that read these values as a whole, so that none of them can compute it on the way."""
+    again: set[UOp] = field(default_factory=set)
+    """Stored values that are better made anew by each of their readers."""
     filling: dict[UOp, list[UOp]] = field(default_factory=dict)
     """What is written, before a hand-written kernel runs, to the memory in which it does: it waits for that, too."""
 
@@ -73,7 +80,7 @@ def fuse(destinations: Mapping[UOp, Sequence[Destination]], *, allowed: bool = T
     state = _State(gather_facts(order), destinations, allowed, filling=_filling(destinations))
     for node in reversed(order):
         _visit(state, node, state.wanted.pop(node, {}))
-    return Fusion(state.groups, destinations, state.writer, state.facts, state.decisions)
+    return Fusion(state.groups, destinations, state.writer, state.facts, state.decisions, frozenset(state.again))
 
 
 def _filling(destinations: Mapping[UOp, Sequence[Destination]]) -> dict[UOp, list[UOp]]:
@@ -108,6 +115,9 @@ def _visit(state: _State, node: UOp, wanted: dict[Group, dict[Place, None]]) -> 
             _compute_in(state, group, node, places)
     else:
         state.decisions.append(Decision(node, "stored", reason))
+        several = len(wanted) > 1 or any(group.root in state.again for group in wanted)
+        if not rooted and state.fuse and several and _is_grown(node):
+            state.again.add(node)
         _store(state, node, wanted)
 
 
@@ -210,14 +220,18 @@ def _reason_to_store(state: _State, node: UOp, wanted: Mapping[Group, Mapping[Pl
     if any(group.size >= MAX_OPS or len(group.reads) >= MAX_OPERANDS for group in wanted):
         return "the kernel is full"
     if node.op is ops.REDUCE:
-        return _reason_to_store_reduction(node, wanted)
+        return _reason_to_store_reduction(state, node, wanted)
     return _reason_to_store_elementwise(state, node, wanted)
 
 
-def _reason_to_store_reduction(node: UOp, wanted: Mapping[Group, Mapping[Place, None]]) -> str | None:
+def _reason_to_store_reduction(
+    state: _State, node: UOp, wanted: Mapping[Group, Mapping[Place, None]]
+) -> str | None:  # fmt: skip
     if len(wanted) > 1:
         return "a reduction that several kernels want"
     ((group, places),) = wanted.items()
+    if group.root in state.again and all(group.times(place) < group.iterations for place in places):
+        return "what is made from it is made anew by each of its readers"
     if len(places) > 1:
         return "a reduction that is wanted at several places"
     if group.products and _is_large_product(node) and not _continues_reduction(group, node):
@@ -259,6 +273,36 @@ def _is_large_product(node: UOp) -> bool:
     return again and all(_REUSED * element_count(_moved(factor).shape) <= elements for factor in product.src)
 
 
+def _is_grown(node: UOp) -> bool:
+    """Whether a value is made, element by element, from a product of short rows that is much larger than its factors,
+    as the scores of attention are: to make it anew takes less than to keep it."""
+    elements, seen, pending = element_count(node.shape), {node}, [node]
+    if elements < LONG:
+        return False
+    while pending and len(seen) < MAX_SEARCH:
+        part = pending.pop()
+        if part.op is ops.REDUCE:
+            product = _moved(part.src[0])
+            short = element_count(product.shape) <= _SHORT * elements and element_count(part.shape) >= elements
+            if short and _is_large_product(part):
+                return _GROWN * sum(element_count(_moved(factor).shape) for factor in product.src) <= elements
+        elif is_elementwise(part) or part.op in ops.MOVEMENT:
+            fresh = [source for source in part.src if source not in seen]
+            seen.update(fresh)
+            pending += fresh
+    return False
+
+
+def _sums_up_grown(node: UOp) -> bool:
+    """Whether a value is made of reductions of such a value; a kernel that makes this anyway is found for it later."""
+    while is_elementwise(node) or node.op in ops.MOVEMENT:
+        below = [source for source in node.src if source.op not in LEAVES and source.op not in ops.COMPARISONS]
+        if len(below) != 1:
+            return False
+        (node,) = below
+    return node.op is ops.REDUCE and _is_grown(node.src[0])
+
+
 def _moved(node: UOp) -> UOp:
     """What a value is, behind movements and conversions."""
     while node.op in ops.MOVEMENT or node.op is ops.CAST:
@@ -276,16 +320,17 @@ def _reads(reader: UOp, node: UOp) -> bool:
 def _reason_to_store_elementwise(state: _State, node: UOp, wanted: Mapping[Group, Mapping[Place, None]]) -> str | None:
     facts = state.facts[node]
     elements = element_count(node.shape)
-    if len(wanted) > 1 and (facts.chain_cost > CHEAP or facts.above_reduce) and elements > 1:
+    above_reduce = facts.above_reduce and not (facts.chain_cost <= CHEAP and _sums_up_grown(node))
+    if len(wanted) > 1 and (facts.chain_cost > CHEAP or above_reduce) and elements > 1:
         return f"several kernels want it and a recomputation costs {facts.chain_cost}"
     for group, places in wanted.items():
-        if len(places) > 1 and facts.above_reduce:
+        if len(places) > 1 and above_reduce:
             return f"the result of a reduction, wanted at {len(places)} places"
         for place in places:
             times = group.times(place)
             if times < 2 * elements or times * 8 <= group.iterations or not facts.chain_cost:
                 continue
-            if _inside_reduction(place) or facts.chain_cost > CHEAP or facts.above_reduce:
+            if _inside_reduction(place) or facts.chain_cost > CHEAP or above_reduce:
                 return f"it would be computed {times // max(elements, 1)} times"
     return None
 
@@ -300,14 +345,14 @@ def _inside_reduction(place: Place) -> bool:
 
 def _host(state: _State, node: UOp, wanted: Mapping[Group, Mapping[Place, None]]) -> Group | None:
     """A group that computes the value at exactly its own elements and may store it on the way."""
-    if not state.fuse or node.op in OPAQUE:
+    if not state.fuse or node.op in OPAQUE or _sums_up_grown(node):
         return None
     whole = state.whole.get(node, {})
     for group, places in wanted.items():
         if len(places) != 1 or group.size >= MAX_OPS or len(group.reads) + len(group.stored) >= MAX_OPERANDS:
             continue
         (place,) = places
-        if group in whole or _writes_same_memory(state, group, node):
+        if group in whole or group.root in state.again or _writes_same_memory(state, group, node):
             continue
         if not _computed_once(group, node, place) or (node.op is ops.REDUCE and group.contraction):
             continue

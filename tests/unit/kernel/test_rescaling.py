@@ -75,3 +75,12 @@ def test_an_intermediate_is_read_in_the_ranges_of_its_reader():
 
     assert ((ops.DIV, load(total, other)),) == found.shared
     assert known.factors(load(memory, w)) is None
+
+
+def test_a_maximum_may_be_read_from_an_intermediate():
+    i, other = loop(0, 4), loop(5, 4)
+    top, ratio, copy = load(param(2, 4), i), load(param(4, 4), i), param(8, 4)
+    known = Scales(frozenset({J}), {top: ratio}, {top.src[0], ratio.src[0], copy}, {}, {copy: (i, top)})
+    found = known.factors(exp(X - above_nothing(load(copy, other))))
+
+    assert load(param(4, 4), other) is found.ratio

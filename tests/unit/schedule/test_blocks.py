@@ -138,3 +138,35 @@ def test_narrow_intermediates_keep_their_type():
     (kernel,) = scheduled([matmul(product, buffer(3, 96, 16, dtype=dtypes.float16))]).kernels
 
     assert {dtypes.float16} == {node.dtype for node in toposort(kernel) if node.op is ops.SCRATCH}
+
+
+def gradients(heads: int = 4, rows: int = 512, size: int = 32) -> list[UOp]:
+    q, k, v, upstream = (Tensor(np.ones((heads, rows, size), np.float32)).realize() for _ in range(4))
+    result = q.scaled_dot_product_attention(k, v)
+    return [t.uop for t in (result, *(result * upstream).sum().gradient(q, k, v))]
+
+
+def test_scores_that_gradients_want_again_are_made_anew():
+    found = scheduled(gradients(), cache=1 << 21)
+    kept = [decision.reason for kernel in found.schedule.kernels for decision in kernel.kept]
+
+    assert max(memory.nbytes for memory in found.schedule.plan.temporaries) <= 4 * 4 * 512 * 32
+    assert sum("scratch memory of each thread" in reason for reason in kept) >= 8
+
+
+def test_scores_that_are_few_are_stored():
+    found = scheduled(gradients(rows=256), cache=1 << 21)
+
+    assert max(memory.nbytes for memory in found.schedule.plan.temporaries) == 4 * 4 * 256 * 256
+
+
+def test_a_kernel_that_makes_the_scores_stores_their_maximum_and_sum():
+    found = scheduled(gradients(), cache=1 << 21)
+    stores = [[store.src[0].arg[1][0] for store in kernel.src] for kernel in found.kernels]
+
+    assert [4 * 512 * 32, 4 * 512, 4 * 512] in [sorted(sizes, reverse=True) for sizes in stores]
+
+
+def test_kernels_with_gradients_are_well_formed():
+    for kernel in scheduled(gradients(), cache=1 << 21).kernels:
+        verify(kernel, "KERNEL")
