@@ -23,7 +23,8 @@ def repeats(place: UOp, ranges: Iterable[UOp]) -> frozenset[UOp]:
 
 def _digits(place: UOp) -> set[UOp]:
     """The terms whose values follow from the index: each weighs more than all smaller ones can add up to."""
-    terms = sorted(linear(place).terms.items(), key=lambda pair: abs(pair[1]))
+    varying = [pair for pair in linear(place).terms.items() if pair[0].bounds[0] != pair[0].bounds[1]]
+    terms = sorted(varying, key=lambda pair: abs(pair[1]))
     found: list[UOp] = []
     span, alone = 0, True
     for term, factor in terms:
@@ -40,8 +41,8 @@ def _digits(place: UOp) -> set[UOp]:
 
 
 def _is_known(node: UOp, known: set[UOp], divisors: set[UOp]) -> bool:
-    """Whether a number follows from the known ones: it is one, or both its parts by some divisor are."""
-    if node in known or node.op is ops.CONST:
+    """Whether a number follows from the known ones: it is one or has one value, or both its parts by some divisor are."""
+    if node in known or node.bounds[0] == node.bounds[1]:
         return True
     if not (node.op is ops.RANGE or node.op is ops.FLOORDIV):
         return False

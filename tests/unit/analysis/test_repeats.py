@@ -31,6 +31,13 @@ def test_a_range_that_the_index_does_not_determine_may_name_an_element_twice(pla
     assert expected == set(found)
 
 
+@pytest.mark.parametrize("step", [0, 1, 5, 12])
+def test_a_range_of_one_turn_hides_nothing(step: int) -> None:
+    single = loop(1, 3)
+
+    assert not repeats(M * 5 + N + single * step, [M, N, single])
+
+
 @given(st.lists(st.tuples(st.integers(2, 4), st.integers(0, 20)), min_size=1, max_size=3))
 def test_where_no_range_repeats_every_element_is_named_once(drawn: list[tuple[int, int]]) -> None:
     ranges = tuple([loop(extent, order) for order, (extent, _) in enumerate(drawn)])
