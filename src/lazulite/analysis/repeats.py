@@ -41,7 +41,7 @@ def _digits(place: UOp) -> set[UOp]:
 
 
 def _is_known(node: UOp, known: set[UOp], divisors: set[UOp]) -> bool:
-    """Whether a number follows from the known ones: it is one or has one value, or both its parts by some divisor are."""
+    """Whether a number follows from the known ones: it is one, has one value, or both its parts by a divisor follow."""
     if node in known or node.bounds[0] == node.bounds[1]:
         return True
     if not (node.op is ops.RANGE or node.op is ops.FLOORDIV):

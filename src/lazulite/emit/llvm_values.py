@@ -20,6 +20,7 @@ from lazulite.ir.uop import UOp
 from lazulite.kernel.nest import extent
 from lazulite.lower.addresses import Address, address, is_static
 
+_NOTHING: frozenset[UOp] = frozenset()
 _LEAVES = frozenset({ops.PARAM, ops.SCRATCH, ops.SCALAR})
 At = Mapping[UOp, int]
 """Which row of each row range is being written."""
@@ -49,7 +50,9 @@ class ValueWriter:
         """Whether memory that is streamed to begins at a cache line."""
         self.zeros = 0
         self.scratch_bytes = 0
-        self._forms = {node: form_of(found) for node, found in registers_of(self.nodes).items()}
+        registers = registers_of(self.nodes)
+        alike = {found: form_of(found) for found in set(registers.values())}
+        self._forms = {node: alike[found] for node, found in registers.items()}
         self._static: dict[UOp, bool] = {}
         self.known = Static()
         self._constants: dict[tuple[UOp, bool, int, tuple[int, ...]], str] = {}
@@ -175,15 +178,18 @@ def registers_of(nodes: Sequence[UOp]) -> dict[UOp, frozenset[UOp]]:
     A state varies over what its first value or its next value varies over, so the list is walked
     until nothing changes.
     """
-    found: dict[UOp, frozenset[UOp]] = dict.fromkeys(nodes, frozenset())
+    found: dict[UOp, frozenset[UOp]] = dict.fromkeys(nodes, _NOTHING)
     steps = {node.src[0]: node for node in nodes if node.op is ops.FOR}
+    values = [node for node in nodes if node.op is not ops.FOR and node.op is not ops.RANGE]
+    valued = [(node, _value_sources(node, steps)) for node in values]
     changed = True
     while changed:
         changed = False
-        for node in nodes:
-            if node.op in (ops.FOR, ops.RANGE):
-                continue
-            own = frozenset[UOp]().union(*[_known_registers(s, found) for s in _value_sources(node, steps)])
+        for node, sources in valued:
+            own = _NOTHING
+            for source in sources:
+                registers = _known_registers(source, found)
+                own = registers if not own else own if registers <= own else own | registers
             if node.op is ops.REDUCE:
                 own = own.difference(node.src[1:])
             elif node.op is ops.MMA:

@@ -392,9 +392,16 @@ def derive(node: UOp, slot: str, rule: Callable[[UOp], object]) -> None:
     else:  # nearly always: nodes are made from what was asked before
         setattr(node, slot, rule(node))
         return
-    for each in toposort(node, enter=lambda n: getattr(n, slot) is None):
+    pending = [node]
+    while pending:
+        each = pending[-1]
+        missing = [source for source in each.src if getattr(source, slot) is None]
+        if missing:
+            pending += missing
+            continue
         if getattr(each, slot) is None:
             setattr(each, slot, rule(each))
+        pending.pop()
 
 
 def substitute(roots: Iterable[UOp], table: Mapping[UOp, UOp]) -> list[UOp]:

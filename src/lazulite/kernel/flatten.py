@@ -18,12 +18,13 @@ from lazulite.ir.uop import UOp, index, toposort
 def flatten(sink: UOp, among: Iterable[UOp] | None = None) -> UOp:
     """The kernel with every such pair (`among` these) merged; the merged range has the order of the outer one."""
     orders = None if among is None else {r.arg[0] for r in among}
-    while True:
+    while orders is None or len(orders) > 1:
         nodes = toposort(sink, enter=None if orders is None else lambda node: _varies(node, orders))
         pair = _mergeable(sink, nodes, orders)
         if pair is None:
             return sink
         sink = _merge(nodes, *pair)
+    return sink
 
 
 def _varies(node: UOp, orders: Container[object]) -> bool:
