@@ -11,14 +11,18 @@ from typing import Any
 from lazulite.base.terminal import say
 from lazulite.llm.sampling import Sampling
 from lazulite.llm.transformer import Transformer
+from lazulite.tools.progress import shown
 
 
 def answer_once(
     model: str, prompt: str, *, most: int, temperature: float, seed: int | None, system: str, context: int | None
 ) -> None:
     """Write the answer to one question to stdout, as it comes."""
-    transformer = Transformer.load(model, context)
+    with shown(f"reading {model}"):
+        transformer = Transformer.load(model, context)
     pieces = _answer(transformer, _messages(system, [prompt]), most, Sampling(temperature, seed=seed))
+    with shown("reading the question"):
+        print(next(pieces, ""), end="", flush=True)
     for piece in pieces:
         print(piece, end="", flush=True)
     print()
@@ -26,8 +30,8 @@ def answer_once(
 
 def converse(model: str, *, most: int, temperature: float, seed: int | None, system: str, context: int | None) -> None:
     """A conversation: questions from stdin, answers on stdout, Ctrl-C ends an answer, Ctrl-D the conversation."""
-    say(f"reading {model}")
-    transformer = Transformer.load(model, context)
+    with shown(f"reading {model}"):
+        transformer = Transformer.load(model, context)
     say(f"{transformer.name}: {transformer.config.family}, {transformer.stepper.positions} tokens of context")
     say("Ctrl-C ends an answer, Ctrl-D the conversation, /new begins another one.")
     messages = _messages(system, [])

@@ -6,6 +6,7 @@ from lazulite.base.terminal import say
 from lazulite.llm.server import LOOPBACK, application
 from lazulite.llm.service import Service
 from lazulite.llm.transformer import Transformer
+from lazulite.tools.progress import shown
 
 MOST_CONNECTIONS = 256
 
@@ -16,8 +17,8 @@ def serve(
     """Read a model and serve it; `names` are further names by which clients may call the server."""
     import uvicorn
 
-    say(f"reading {model}")
-    transformer = Transformer.load(model, context, slots)
+    with shown(f"reading {model}"):
+        transformer = Transformer.load(model, context, slots)
     service = Service(transformer)
     served = (*LOOPBACK, host, *names)
     try:
