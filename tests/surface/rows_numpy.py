@@ -288,6 +288,30 @@ LINALG: dict[str, list[Sample]] = {
 }  # fmt: skip
 
 
+SQUARE = (_floats(4, 4) + 4 * np.eye(4)).astype(np.float32)
+SQUARES = np.stack([SQUARE, SQUARE.T * 2]).astype(np.float32)
+SYMMETRIC = (SQUARE + SQUARE.T).astype(np.float32)
+DEFINITE = (SQUARE @ SQUARE.T).astype(np.float32)
+TALL = _floats(6, 3)
+LINALG |= {
+    **{key: [S(SQUARE), S(SQUARES), S(DEFINITE), S(_floats(1, 1)), S(SYMMETRIC)] for key in ["linalg.det", "linalg.slogdet", "linalg.inv"]},
+    "linalg.cholesky": [S(DEFINITE), S(np.stack([DEFINITE, DEFINITE * 2])), S(np.eye(3, dtype=np.float32)), S(DEFINITE, upper=True), S(DEFINITE[:1, :1])],
+    **{key: [S(SYMMETRIC), S(SQUARES @ SQUARES.swapaxes(1, 2)), S(DEFINITE), S(SYMMETRIC[:2, :2]), S(SYMMETRIC[:1, :1])] for key in ["linalg.eigvalsh", "linalg.svdvals"]},
+    "linalg.solve": [S(SQUARE, V[:4]), S(SQUARE, _floats(4, 2)), S(SQUARES, _floats(4, 2)), S(DEFINITE, V[:4]), S(SQUARES, _floats(2, 4, 3))],
+    "linalg.lstsq": [S(TALL, V), S(TALL, _floats(6, 2)), S(SQUARE, V[:4]), S(TALL, W), S(_floats(9, 2), _floats(9))],
+    "linalg.pinv": [S(TALL), S(SQUARE), S(TALL.T.copy()), S(SQUARES), S(TALL, rcond=1e-3)],
+    "linalg.matrix_rank": [S(TALL), S(SQUARE), S(np.ones((3, 3), np.float32)), S(np.zeros((2, 2), np.float32)), S(V)],
+    "linalg.matrix_power": [S(SQUARE, 2), S(SQUARE, 0), S(SQUARE, -1), S(SQUARES, 3), S(_integers(2, 2), 3)],
+    "linalg.cond": [S(SQUARE), S(TALL), S(SQUARE, 1), S(SQUARE, "fro"), S(SQUARE, np.inf)],
+    "linalg.norm": [S(V), S(M), S(M, "fro"), S(M, 1), S(M, axis=0), S(V, 1), S(C, axis=(1, 2)), S(M, ord=np.inf, axis=1, keepdims=True)],
+    "linalg.vector_norm": [S(V), S(M), S(M, axis=1), S(C, axis=(0, 2), ord=1), S(M, ord=np.inf, keepdims=True)],
+    "linalg.matrix_norm": [S(M), S(C), S(M, ord=1), S(M, ord=2), S(C, keepdims=True, ord="nuc")],
+    "linalg.tensorinv": [S(SQUARE.reshape(2, 2, 4), 2), S(SQUARE.reshape(4, 2, 2), 1), S(SQUARE.reshape(2, 2, 2, 2), 2), S(SQUARE, 1), S(np.eye(6, dtype=np.float32).reshape(6, 2, 3), ind=1)],
+    "linalg.tensorsolve": [S(SQUARE.reshape(2, 2, 4), M[:2, :2]), S(SQUARE.reshape(4, 2, 2), V[:4]), S(SQUARE.reshape(2, 2, 2, 2), M[:2, :2]), S(SQUARE, V[:4]), S(DEFINITE.reshape(2, 2, 4), M[1:3, :2])],
+    "polyfit": [S(SORTED, _floats(7), 1), S(SORTED, _floats(7), 2), S(SORTED, _floats(7, 2), 1), S(SORTED, _floats(7), 1, w=np.abs(_floats(7)) + 0.1), S(V, W, 3)],
+}  # fmt: skip
+
+
 # --- functions of functions, and such that write -----------------------------------------------------
 
 
@@ -322,6 +346,11 @@ OWN = [
     _both("promote_types", lambda m, a, b: str(m.promote_types(a, b)).rpartition(".")[2], ("int8", "uint8"), ("int8", "int16"), ("float32", "float64"), ("bool", "int8"), ("uint8", "uint16")),
     _both("result_type", lambda m, *a: str(m.result_type(*a)).rpartition(".")[2], (V, 1), (IV, U), (V, IV.astype(np.int8)), (B, B), (V.astype(np.float64), V)),
     _both("min_scalar_type", lambda m, a: str(m.min_scalar_type(a)).rpartition(".")[2], 5, 300, -1, 1e30, True, 70000),
+    _both("linalg.qr", lambda m, a: [m.matmul(*m.linalg.qr(a)), m.abs(m.linalg.qr(a, "r"))], SQUARE, TALL, DEFINITE, TALL.T.copy(), SQUARES),
+    _both("linalg.svd", lambda m, a: [m.matmul(u * s[..., None, :], v) for u, s, v in [m.linalg.svd(a, False)]] + [m.linalg.svd(a, compute_uv=False)],
+          SQUARE, TALL, DEFINITE, TALL.T.copy(), SQUARES),
+    _both("linalg.eigh", lambda m, a: [m.matmul(v * w[..., None, :], m.matrix_transpose(v)) for w, v in [m.linalg.eigh(a)]] + [m.linalg.eigh(a, "U")[0]],
+          SYMMETRIC, DEFINITE, SYMMETRIC[:2, :2], np.eye(3, dtype=np.float32), SYMMETRIC * 3),
     _written("copyto", (V, W), (M, N[0]), (M, 1.0), (IV, U), (C, M)),
     _written("putmask", (V, V > 0, W), (M, M > 0, N), (V, V > 0, [1.0, 2.0]), (M, BM, [9.0]), (IV, B, U)),
     _written("place", (V, V > 0, W), (M, M > 0, [1.0, 2.0]), (V, B, [3.0]), (IV, B, U), (M, BM, N)),
@@ -334,7 +363,10 @@ OWN = [
 def _inner(name: str, samples: list[Sample]) -> Row:
     """A row of a function of an inner module."""
     find = operator.attrgetter(name)
-    return row(name, *samples, space="numpy", ours=find(lnp), reference=find(np))
+    return row(
+        name, *samples, space="numpy", ours=find(lnp),
+        reference=find(np), relative=2e-4, absolute=2e-5,
+    )  # fmt: skip
 
 
 ROWS = [

@@ -6,9 +6,8 @@
 
 Its arrays are `Array`, a Tensor that is strict where the standard is: kinds of types do not mix, and `size` is a
 number.  Functions take any Tensor and give Arrays, lazily; where the standard leaves a choice, it is Tensor's (default
-types are float32 and int32, indices are int32).  There are no complex types: the functions of `linalg` that give
-them are not there, and those of `fft` work on pairs of real numbers, so `fft` is not part of this namespace;
-`__array_namespace_info__` says so.
+types are float32 and int32, indices are int32).  There are no complex types, and with them no extension `fft`:
+`__array_namespace_info__` says so.  The extension `linalg` is whole.
 """
 
 import math as _math

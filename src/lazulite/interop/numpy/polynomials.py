@@ -6,13 +6,14 @@ from typing import Any
 
 from lazulite.base.errors import ArgumentError
 from lazulite.interop.elementwise import as_tensor
+from lazulite.interop.numpy.creation import vander
 from lazulite.interop.numpy.series import convolve
 from lazulite.interop.numpy.shapes import concatenate
 from lazulite.ir.dtype import dtypes, promote
 from lazulite.tensor.base import float_dtype
 from lazulite.tensor.tensor import Tensor
 
-__all__ = ["poly", "polyadd", "polyder", "polydiv", "polyint", "polymul", "polysub", "polyval"]
+__all__ = ["poly", "polyadd", "polyder", "polydiv", "polyfit", "polyint", "polymul", "polysub", "polyval"]
 
 
 def polyval(p: Any, x: Any) -> Tensor:
@@ -64,6 +65,19 @@ def polydiv(u: Any, v: Any) -> tuple[Tensor, Tensor]:
     values = rest.tolist()
     first = next((n for n, value in enumerate(values) if abs(value) > 1e-6), len(values) - 1)
     return quotient, rest[max(first, 0) :]
+
+
+def polyfit(x: Any, y: Any, deg: int, rcond: float | None = None, *, w: Any = None) -> Tensor:
+    """The polynomial that is nearest to points by least squares, which may have weights."""
+    places, values = [as_tensor(each).cast(float_dtype(as_tensor(each).dtype)) for each in (x, y)]
+    rows = vander(places, deg + 1)
+    if w is not None:
+        weights = as_tensor(w)
+        rows = rows * weights.reshape(-1, 1)
+        values = values * (weights if len(values.shape) == 1 else weights.reshape(-1, 1))
+    scale = (rows * rows).sum(0).sqrt()
+    found = (rows / scale).lstsq(values, rcond)[0]
+    return found / (scale if len(values.shape) == 1 else scale.reshape(-1, 1))
 
 
 def polyder(p: Any, m: int = 1) -> Tensor:

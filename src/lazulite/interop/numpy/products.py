@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lazulite.interop.elementwise import as_tensor, pair
+from lazulite.linalg import multi_dot as chain
 from lazulite.tensor.tensor import Tensor
 
 __all__ = [
@@ -90,8 +91,5 @@ def einsum(subscripts: str, *operands: Any, optimize: Any = False) -> Tensor:
 
 
 def multi_dot(arrays: Sequence[Any]) -> Tensor:
-    """The product of several matrices."""
-    result = as_tensor(arrays[0])
-    for each in arrays[1:]:
-        result = result.matmul(as_tensor(each))
-    return result
+    """The product of several matrices, in the order that takes the fewest steps."""
+    return chain([as_tensor(each) for each in arrays])

@@ -50,6 +50,30 @@ def test_so_have_those_of_linalg(name: str) -> None:
         assert _parameters(getattr(strict.linalg, name)) == _parameters(getattr(xp.linalg, name))
 
 
+SQUARE = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, -1.0], [0.5, -1.0, 5.0]], np.float32)
+FACTORS: dict[str, Any] = {
+    "cholesky": lambda m, a: m.linalg.cholesky(a), "cholesky upper": lambda m, a: m.linalg.cholesky(a, upper=True),
+    "det": lambda m, a: m.linalg.det(a), "inv": lambda m, a: m.linalg.inv(a), "slogdet": lambda m, a: m.linalg.slogdet(a),
+    "eigvalsh": lambda m, a: m.linalg.eigvalsh(a), "svdvals": lambda m, a: m.linalg.svdvals(a), "pinv": lambda m, a: m.linalg.pinv(a),
+    "solve": lambda m, a: m.linalg.solve(a, a[:, 0]), "matrix_rank": lambda m, a: m.linalg.matrix_rank(a),
+    "matrix_power": lambda m, a: m.linalg.matrix_power(a, 3), "norm": lambda m, a: m.linalg.vector_norm(a, axis=0, keepdims=True),
+    "matrix_norm": lambda m, a: m.linalg.matrix_norm(a, ord=2), "cross": lambda m, a: m.linalg.cross(a, a[0, :]),
+    "qr": lambda m, a: m.matmul(m.linalg.qr(a).Q, m.linalg.qr(a).R), "eigh": lambda m, a: m.linalg.eigh(a).eigenvalues,
+    "svd": lambda m, a: m.matmul(m.linalg.svd(a).U * m.linalg.svd(a).S, m.linalg.svd(a).Vh),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FACTORS)
+def test_linear_algebra_agrees(name: str) -> None:
+    _agree(name, lambda: FACTORS[name](xp, xp.asarray(SQUARE)), lambda: FACTORS[name](strict, strict.asarray(SQUARE)))
+    with pytest.raises(TypeError):
+        FACTORS[name](xp, xp.asarray(SQUARE > 0))
+
+
+def test_linalg_has_every_name_but_those_of_complex_results() -> None:
+    assert {"eig", "eigvals"} >= {name for name in strict.linalg.__all__ if not hasattr(xp.linalg, name)}
+
+
 def _strict_type(name: str) -> Any:
     return getattr(strict, name)
 
