@@ -96,7 +96,7 @@ def matrix_power(x: Array, n: int, /) -> Array:
     return wrapped(_matrix("matrix_power", x).matrix_power(n))
 
 
-def matrix_rank(x: Array, /, *, rtol: float | Array | None = None) -> Array:
+def matrix_rank(x: Array, /, *, rtol: Any = None) -> Array:
     """How many singular values are not negligible."""
     return wrapped(_matrix("matrix_rank", x).matrix_rank(rtol=rtol))
 
@@ -107,7 +107,7 @@ def outer(x1: Array, x2: Array, /) -> Array:
     return wrapped(x1.outer(x2))
 
 
-def pinv(x: Array, /, *, rtol: float | Array | None = None) -> Array:
+def pinv(x: Array, /, *, rtol: Any = None) -> Array:
     """The pseudo-inverse."""
     return wrapped(_matrix("pinv", x).pinv(rtol=rtol))
 

@@ -77,7 +77,8 @@ def polyfit(x: Any, y: Any, deg: int, rcond: float | None = None, *, w: Any = No
         values = values * (weights if len(values.shape) == 1 else weights.reshape(-1, 1))
     scale = (rows * rows).sum(0).sqrt()
     found = (rows / scale).lstsq(values, rcond)[0]
-    return found / (scale if len(values.shape) == 1 else scale.reshape(-1, 1))
+    scaled: Tensor = found / (scale if len(values.shape) == 1 else scale.reshape(-1, 1))
+    return scaled
 
 
 def polyder(p: Any, m: int = 1) -> Tensor:
