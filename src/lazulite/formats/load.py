@@ -17,7 +17,8 @@ from lazulite.formats import archive, gguf, npy, safetensors, torch
 from lazulite.formats.source import Source
 from lazulite.tensor.tensor import Tensor
 
-INDEX = ".safetensors.index.json"
+WHOLE, INDEX = "model.safetensors", ".safetensors.index.json"
+"""How the files of a folder are called: one with everything, and what lists several."""
 _LONGEST_INDEX = 100_000_000
 _PICKLE = b"\x80"
 _NEWEST_ONNX = 64
@@ -72,13 +73,15 @@ def format_of(source: Source) -> str:
 
 
 def model_files(place: Path) -> list[Path]:
-    """The file itself; of a folder its index, or all of its safetensors files, or its one GGUF file."""
+    """The file itself; of a folder its index, its model.safetensors, all safetensors files, or its one GGUF file."""
     if not place.is_dir():
         return [place]
     indices, files = sorted(place.glob("*" + INDEX)), sorted(place.glob("*.safetensors"))
     models = [path for path in sorted(place.glob("*.gguf")) if not gguf.is_later_part(path)]
     if len(indices) == 1:
         return indices
+    if place / WHOLE in files:  # others are copies of it, or no models
+        return [place / WHOLE]
     if files and not indices:
         return files
     if len(models) == 1 and not indices:

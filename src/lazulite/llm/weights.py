@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from lazulite.base.errors import FormatError
-from lazulite.formats import gguf, safetensors
+from lazulite.formats import gguf
+from lazulite.formats.load import load
 from lazulite.llm.config import Config, from_gguf, from_hugging_face
 from lazulite.tensor.tensor import Tensor
 
@@ -56,22 +57,7 @@ def from_folder(folder: Path) -> tuple[Config, dict[str, Tensor]]:
     if isinstance(facts.get("text_config"), dict):  # the language model of one that sees, too
         facts = facts["text_config"]
     config = from_hugging_face(facts, str(folder / "config.json"))
-    given: dict[str, Tensor] = {}
-    for file in _files(folder):
-        given |= safetensors.read(file)
-    return config, renamed(given, config)
-
-
-def _files(folder: Path) -> list[Path]:
-    index = folder / "model.safetensors.index.json"
-    if not index.exists():
-        return [folder / "model.safetensors"]
-    names = _json(index).get("weight_map")
-    if not isinstance(names, dict) or any(
-        not isinstance(name, str) or Path(name).name != name for name in names.values()
-    ):
-        raise FormatError("load", "it maps names to files of the folder", file=str(index), field="weight_map")
-    return [folder / name for name in sorted(set(names.values()))]
+    return config, renamed(load(folder), config)
 
 
 def _json(path: Path) -> dict[str, Any]:

@@ -112,6 +112,9 @@ def test_a_folder_of_a_split_gguf_file_is_read_by_its_first_part(tmp_path):
 def test_a_folder_of_no_or_several_models_is_refused(tmp_path, folder):
     with pytest.raises(FormatError, match="one model"):
         load(tmp_path / "..")
+    safetensors.write({"all": Tensor([9])}, folder / "model.safetensors")
+    assert {"all": [9]} == lists(load(folder))
+    (folder / "model.safetensors").unlink()
     (folder / "other.safetensors").write_bytes((folder / "model-00002-of-00002.safetensors").read_bytes())
     with pytest.raises(FormatError, match="another file"):
         load(folder)
