@@ -129,7 +129,11 @@ class Tensor(
 
     @property
     def uop(self) -> UOp:
-        """The `TENSOR` node of the current value."""
+        """The `TENSOR` node of the current value.
+
+        >>> (Tensor([1]) + 1).uop.op
+        ADD
+        """
         return self._handle.value
 
     @property
