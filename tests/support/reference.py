@@ -18,14 +18,13 @@ PyTorch or NumPy, with an example. A name with `_` behind it is the method in pl
 
 def page() -> str:
     """docs/reference/tensor.md."""
-    own, followed = vars(Tensor), {name for name, doc in _first_lines().items() if doc.startswith("`")}
+    own, followed = vars(Tensor), {name for name, line in _first_lines().items() if line.startswith("`")}
     parts = [HEAD]
     for family in Tensor.__mro__[::-1]:
-        names = [n for n in vars(family) if not n.startswith("_") and n in own | dict.fromkeys(dir(Tensor))]
-        if family in (object, Tensor) or not family.__name__.endswith("Methods") or not names:
-            continue
-        parts.append(_family((family.__doc__ or "").partition("\n")[0].rstrip("."), [n for n in names if n not in followed]))
-    ours = [n for n in own if not n.startswith("_") and not _inherited(n) and n not in followed]
+        names = [name for name in vars(family) if not name.startswith("_") and name not in followed]
+        if family.__name__.endswith("Methods") and names:
+            parts.append(_family((family.__doc__ or "").partition("\n")[0].rstrip("."), names))
+    ours = [name for name in own if not name.startswith("_") and not _inherited(name) and name not in followed]
     parts.append(_family("Memory, devices and realizing", ours))
     parts.append(_others(sorted(followed)))
     return "\n".join(parts)
