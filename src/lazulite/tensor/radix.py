@@ -3,12 +3,14 @@
 `order_of(keys)` gives, for unsigned keys in rows, the int32 positions that sort each row; equal keys keep their
 order.  For every digit the elements are counted by its value, and then each is stored where the counts say
 that its value begins: time grows with the number of elements times that of the digits, memory with the
-number of elements.  Short rows are ranked by comparing all pairs instead.
+number of elements.  Long rows are counted and placed in blocks side by side; short ones are ranked by comparing
+all pairs instead.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 
 from lazulite.autograd.rules import reduced
@@ -25,6 +27,29 @@ _FEW = 64
 _LONG, _WIDE, _NARROW = 8192, 11, 8
 """From this length on digits have 11 bits, whose counts just fit the nearest cache; in shorter rows, where the
 counts weigh more, they have 8."""
+_PARALLEL, _BLOCKS = 1 << 17, 16
+"""From this length on a row is counted and placed in so many blocks, by all threads."""
+_LAST = (1 << 64) - 1
+"""A word behind all others."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """Rows of words in blocks of one size, which are counted and placed side by side."""
+
+    rows: int
+    blocks: int
+    size: int
+
+    @property
+    def parts(self) -> int:
+        return self.rows * self.blocks
+
+    def loop(self) -> UOp:
+        """The number of a block; no two blocks write to one place."""
+        if self.parts == 1:
+            return index(0)
+        return UOp(ops.RANGE, dtypes.index, (index(self.parts),), ((0,), "parallel"))
 
 
 def order_of(keys: UOp, running_sum: Callable[[UOp], UOp]) -> UOp:
@@ -50,12 +75,34 @@ def _ordered(keys: UOp, order: UOp, bits: int, running_sum: Callable[[UOp], UOp]
     words = (keys.cast(dtypes.uint64) << 32) | order.cast(dtypes.uint64)
     rows, size = words.shape
     width = _WIDE if size >= _LONG else _NARROW
+    blocks = _BLOCKS if size >= _PARALLEL else 1
+    long = -(-size // blocks)
+    missing = blocks * long - size
+    if missing:  # what fills the last block goes last
+        above = UOp(ops.PAD, words.dtype, (expanded(UOp.const(words.dtype, 0), words.shape),), ((0, 0), (0, missing)))
+        inside = counted(above.shape, 1) < size
+        words = inside.where(UOp(ops.PAD, words.dtype, (words,), ((0, 0), (0, missing))), UOp.const(words.dtype, _LAST))
+    form = _Form(rows, blocks, long)
     empty = expanded(UOp.const(dtypes.uint64, 0), words.shape)
     for shift in range(32, 32 + bits, width):
-        nothing = expanded(UOp.const(dtypes.int32, 0), (rows, 1 << width))
-        (counts,) = launch(_counting(rows, size, shift, width), nothing, words)
-        _, words = launch(_placing(rows, size, shift, width), running_sum(counts) - counts, words, empty)
-    return words.cast(dtypes.int32)
+        nothing = expanded(UOp.const(dtypes.int32, 0), (rows * blocks, 1 << width))
+        (counts,) = launch(_counting(form, shift, width), nothing, words)
+        _, words = launch(_placing(form, shift, width), _starts(counts, form, running_sum), words, empty)
+    ordered = words.cast(dtypes.int32)
+    return UOp(ops.SHRINK, ordered.dtype, (ordered,), ((0, rows), (0, size))) if missing else ordered
+
+
+def _starts(counts: UOp, form: _Form, running_sum: Callable[[UOp], UOp]) -> UOp:
+    """Where the words of each block with each digit begin in their row: behind lower digits, and earlier blocks."""
+    digits = counts.shape[1]
+    if form.blocks == 1:
+        return running_sum(counts) - counts
+    split = UOp(ops.RESHAPE, counts.dtype, (counts,), (form.rows, form.blocks, digits))
+    turned = UOp(ops.PERMUTE, counts.dtype, (split,), (0, 2, 1))
+    flat = UOp(ops.RESHAPE, counts.dtype, (turned,), (form.rows, digits * form.blocks))
+    before = UOp(ops.RESHAPE, counts.dtype, (running_sum(flat) - flat,), (form.rows, digits, form.blocks))
+    back = UOp(ops.PERMUTE, counts.dtype, (before,), (0, 2, 1))
+    return UOp(ops.RESHAPE, counts.dtype, (back,), counts.shape)
 
 
 def ranks(keys: UOp) -> UOp:
@@ -76,33 +123,33 @@ def _memory(slot: int, dtype: DType, size: int) -> UOp:
     return UOp(ops.PARAM, dtype, (), (slot, (size,), ""))
 
 
-def _loop(extent: int, order: int) -> UOp:
-    return index(0) if extent == 1 else UOp.range(extent, order)
-
-
 def _digit(word: UOp, shift: int, width: int) -> UOp:
     """The value of a digit, as an index that shows its bounds."""
     return ((word >> shift) & ((1 << width) - 1)).cast(dtypes.index)
 
 
 @cache
-def _counting(rows: int, size: int, shift: int, width: int) -> UOp:
-    """How many words of each row have each value of a digit."""
-    counts, words = _memory(0, dtypes.int32, rows << width), _memory(1, dtypes.uint64, rows * size)
-    row, i = _loop(rows, 0), UOp.range(size, 1)
-    place = counts[row * (1 << width) + _digit(words[row * size + i], shift, width)]
+def _counting(form: _Form, shift: int, width: int) -> UOp:
+    """How many words of each block have each value of a digit."""
+    counts = _memory(0, dtypes.int32, form.parts << width)
+    words = _memory(1, dtypes.uint64, form.parts * form.size)
+    part, i = form.loop(), UOp.range(form.size, 1)
+    place = counts[part * (1 << width) + _digit(words[part * form.size + i], shift, width)]
     return UOp.sink(place.store(place + 1), arg=KernelInfo("count_digits"))
 
 
 @cache
-def _placing(rows: int, size: int, shift: int, width: int) -> UOp:
-    """Each word to where the words of its digit have got to."""
-    starts, words = _memory(0, dtypes.int32, rows << width), _memory(1, dtypes.uint64, rows * size)
-    placed = _memory(2, dtypes.uint64, rows * size)
-    row, i = _loop(rows, 0), UOp.range(size, 1)
-    word = words[row * size + i]
-    start = starts[row * (1 << width) + _digit(word, shift, width)]
-    last = UOp.const(dtypes.int32, size - 1)
-    nearest = UOp.apply(ops.MAX, UOp.apply(ops.MIN, start, last), UOp.const(dtypes.int32, 0))
-    target = placed[row * size + nearest.cast(dtypes.index)]
+def _placing(form: _Form, shift: int, width: int) -> UOp:
+    """Each word to where the words of its block and digit have got to in its row."""
+    starts = _memory(0, dtypes.int32, form.parts << width)
+    words = _memory(1, dtypes.uint64, form.parts * form.size)
+    placed = _memory(2, dtypes.uint64, form.parts * form.size)
+    part, i = form.loop(), UOp.range(form.size, 1)
+    word = words[part * form.size + i]
+    start = starts[part * (1 << width) + _digit(word, shift, width)]
+    row = form.size * form.blocks
+    nearest = UOp.apply(
+        ops.MAX, UOp.apply(ops.MIN, start, UOp.const(dtypes.int32, row - 1)), UOp.const(dtypes.int32, 0)
+    )
+    target = placed[part // form.blocks * row + nearest.cast(dtypes.index)]
     return UOp.sink(start.store(start + 1), target.store(word), arg=KernelInfo("place_by_digit"))

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lazulite import ArgumentError, Context, GlobalCounters, Tensor
+from lazulite.tensor import radix
 
 TYPES = ["float32", "float64", "float16", "int8", "uint8", "int16", "int32", "int64", "uint64", "bool"]
 
@@ -126,3 +127,27 @@ def test_sorting_again_compiles_nothing() -> None:
     before = GlobalCounters.programs_compiled
     Tensor(x[::-1].copy()).argsort().realize()
     assert before == GlobalCounters.programs_compiled
+
+
+@pytest.mark.parametrize("device", ["CPU", "PYTHON"])
+@pytest.mark.parametrize("shape", [(70,), (2, 97), (3, 160)])
+def test_long_rows_are_sorted_in_blocks_side_by_side(
+    shape: tuple[int, ...], device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The interpreter takes the blocks in any order."""
+    monkeypatch.setattr(radix, "_PARALLEL", 65)
+    values = np.random.default_rng(3).integers(0, 9, shape).astype(np.int16)
+
+    order = Tensor(values, device=device).argsort(-1)
+
+    np.testing.assert_array_equal(np.argsort(values, -1, kind="stable"), order.numpy())
+
+
+def test_a_million_elements_are_sorted_stably() -> None:
+    values = np.random.default_rng(4).normal(size=1_000_000).astype(np.float32)
+    values[::1000] = np.nan
+
+    ordered, places = Tensor(values).sort()
+
+    np.testing.assert_array_equal(np.sort(values), ordered.numpy())
+    np.testing.assert_array_equal(np.argsort(values, kind="stable"), places.numpy())
