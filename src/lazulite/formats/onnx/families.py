@@ -5,8 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 
 FAMILIES = (
-    "arithmetic", "attention", "casts", "control", "indexing", "losses", "ml", "norms", "products", "quantize", "recurrent",
-    "reductions", "resize", "sequences", "shapes", "signal", "strings", "training", "vision",
+    "arithmetic", "attention", "casts", "control", "indexing", "losses", "ml", "norms", "products", "quantize",
+    "recurrent", "reductions", "resize", "sequences", "shapes", "signal", "strings", "training", "trees", "vision",
 )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Operators of `ai.onnx.ml`: labels, thresholds, linear models, trees."""
+"""Operators of `ai.onnx.ml`: labels, thresholds, linear models."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def feature_vectorizer(*parts: Tensor, inputdimensions: list[int] | None = None)
 # --- models ----------------------------------------------------------------------------------------
 
 
-def _finished(y: Tensor, post_transform: str | int) -> Tensor:
+def finished(y: Tensor, post_transform: str | int) -> Tensor:
     """Scores as the attribute asks for them."""
     match post_transform:
         case "NONE" | 0:
@@ -156,7 +156,7 @@ def linear_regressor(
     targets: int = 1,
 ) -> Tensor:  # fmt: skip
     y = x.cast(dtypes.float32) @ Tensor(coefficients, device=x.device).reshape((targets, -1)).transpose(0, 1)
-    return _finished(y if intercepts is None else y + Tensor(intercepts, device=x.device), post_transform)
+    return finished(y if intercepts is None else y + Tensor(intercepts, device=x.device), post_transform)
 
 
 @onnx_op("LinearClassifier", domain=DOMAIN)
@@ -172,70 +172,10 @@ def linear_classifier(
     scores = scores if intercepts is None else scores + Tensor(intercepts, device=x.device)
     if scores.shape[-1] == 1 and len(labels) == 2:
         other = 1 - scores.sigmoid() if post_transform == "LOGISTIC" else -scores
-        scores = other.cat(_finished(scores, post_transform), dim=-1)
+        scores = other.cat(finished(scores, post_transform), dim=-1)
     else:
-        scores = _finished(scores, post_transform)
+        scores = finished(scores, post_transform)
     best = scores.argmax(-1)
     if classlabels_strings:
         return numpy.array(classlabels_strings, object)[best.numpy()], scores
     return Tensor(labels, dtype="int64", device=call.device)[best], scores
-
-
-_MODES = ("LEQ", "LT", "GTE", "GT", "EQ", "NEQ", "MEMBER")
-
-
-@onnx_op("TreeEnsemble", since=5, domain=DOMAIN)
-def tree_ensemble(
-    x: Host, *, leaf_targetids: list[int], leaf_weights: Host, nodes_falseleafs: list[int],
-    nodes_falsenodeids: list[int], nodes_featureids: list[int], nodes_modes: Host, nodes_splits: Host,
-    nodes_trueleafs: list[int], nodes_truenodeids: list[int], tree_roots: list[int], aggregate_function: int = 1,
-    membership_values: Host | None = None, n_targets: int = 1, nodes_hitrates: Host | None = None,
-    nodes_missing_value_tracks_true: list[int] | None = None, post_transform: int = 0, call: Call,
-) -> Tensor:  # fmt: skip
-    """All rows walk down one tree after another together; what a row meets is known only from its values."""
-    sets = _sets(nodes_modes, membership_values)
-    branches = numpy.array([nodes_falsenodeids, nodes_truenodeids])
-    leaves = numpy.array([nodes_falseleafs, nodes_trueleafs]).astype("bool")
-    features, tracks = (
-        numpy.array(nodes_featureids),
-        numpy.array(nodes_missing_value_tracks_true or [0] * len(nodes_splits)),
-    )
-    met = []
-    for root in tree_roots:
-        at, done = numpy.full(len(x), root), numpy.zeros(len(x), "bool")
-        while not done.all():
-            value = x[numpy.arange(len(x)), features[at]]
-            holds = _compared(value, nodes_splits[at], nodes_modes[at], at, sets)
-            turn = (holds | (numpy.isnan(value) & (tracks[at] != 0))).astype("int64")
-            ends, following = leaves[turn, at], branches[turn, at]
-            at, done = numpy.where(done, at, following), done | ends
-        met.append(at)
-    scores = _gathered(numpy.stack(met, 1), numpy.array(leaf_targetids), leaf_weights, n_targets, aggregate_function)
-    return _finished(call.lift(scores.astype(x.dtype)), post_transform)
-
-
-def _sets(modes: Host, members: Host | None) -> dict[int, Host]:
-    """The values of each node that asks for membership; a NaN ends each set."""
-    if members is None:
-        return {}
-    ends = numpy.flatnonzero(numpy.isnan(members))
-    return dict(
-        zip(numpy.flatnonzero(modes == _MODES.index("MEMBER")).tolist(), numpy.split(members, ends), strict=False)
-    )
-
-
-def _compared(value: Host, split: Host, mode: Host, at: Host, sets: dict[int, Host]) -> Host:
-    tests = [value <= split, value < split, value >= split, value > split, value == split, value != split]
-    pairs = zip(at.tolist(), value, strict=True)
-    member = numpy.array([bool((sets[node] == number).any()) if node in sets else False for node, number in pairs])
-    return numpy.choose(mode, [*tests, member])
-
-
-def _gathered(leaves: Host, targets: Host, weights: Host, count: int, how: int) -> Host:
-    """The leaves of each row brought together by target: mean, sum, smallest or largest."""
-    empty = {2: math.inf, 3: -math.inf}.get(how, 0.0)
-    scores = numpy.full((len(leaves), count), empty)
-    collect = {2: numpy.minimum, 3: numpy.maximum}.get(how, numpy.add)
-    rows = numpy.repeat(numpy.arange(len(leaves)), leaves.shape[1])
-    collect.at(scores, (rows, targets[leaves].reshape(-1)), weights[leaves].reshape(-1))
-    return scores / leaves.shape[1] if how == 0 else scores
