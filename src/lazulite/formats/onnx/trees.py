@@ -111,21 +111,14 @@ def _named_forest(
     places = {key: place for place, key in enumerate(zip(trees, nodes, strict=True))}
     leaf = numpy.array([mode == "LEAF" for mode in modes])
     numbers = numpy.array([_LEAF if mode == "LEAF" else _MODES.index(mode.removeprefix("BRANCH_")) for mode in modes])
-    branches = numpy.array(
-        [
-            [
-                place if end else places[tree, to]
-                for place, (tree, to, end) in enumerate(zip(trees, side, leaf, strict=True))
-            ]
-            for side in (false, true)
-        ]
-    )
+    branches = numpy.zeros((2, len(modes)), "int64")
+    for row, side in zip(branches, (false, true), strict=True):
+        row[~leaf] = [places[trees[at], side[at]] for at in numpy.flatnonzero(~leaf)]
     roots = list(dict.fromkeys(trees))
     first = [next(place for key, place in places.items() if key[0] == tree) for tree in roots]
     passing = numpy.array(tracks or [0] * len(modes)).astype("bool")
-    return _Forest(
-        numbers, numpy.array(features), numpy.array(splits), branches, passing, numpy.array(first), {}
-    ), places
+    forest = _Forest(numbers, numpy.array(features), numpy.array(splits), branches, passing, numpy.array(first), {})
+    return forest, places
 
 
 def _contributions(
@@ -180,9 +173,7 @@ def tree_ensemble_classifier(
     labels: Any = classlabels_strings if classlabels_int64s is None else classlabels_int64s
     weights = class_weights if class_weights_as_tensor is None else class_weights_as_tensor
     given = _contributions(places, class_treeids, class_nodeids, class_ids, weights)
-    single = len(labels) == 2 and len(set(class_ids)) == 1
-    if single:
-        given = given[0], numpy.zeros_like(given[1]), given[2]
+    single = len(labels) == 2 and set(class_ids) == {0}
     scores = forest.scores(x, given, 1 if single else len(labels), _SUM)
     base = base_values if base_values_as_tensor is None else base_values_as_tensor
     scores = scores if base is None else scores + numpy.array(base)

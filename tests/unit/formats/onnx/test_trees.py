@@ -62,7 +62,8 @@ def test_a_regressor_brings_the_leaves_of_all_trees_together(rows, how):
     lists, modes, leaves, count = forest(rng)
     weights = {leaf: float(rng.integers(-8, 9)) for leaf in leaves}
     found = run(
-        "TreeEnsembleRegressor", rows, modes, target_treeids=[t for t, _ in leaves], target_nodeids=[n for _, n in leaves],
+        "TreeEnsembleRegressor", rows, modes, target_treeids=[t for t, _ in leaves],
+        target_nodeids=[n for _, n in leaves],
         target_ids=[0] * len(leaves), target_weights=list(weights.values()), aggregate_function=how, **lists,
     )["y"].tolist()  # fmt: skip
     combine = {"SUM": sum, "AVERAGE": lambda v: sum(v) / 3, "MIN": min, "MAX": max}[how]
@@ -89,7 +90,7 @@ def test_a_classifier_gives_the_label_of_the_best_score(rows):
 
 
 def test_a_tree_that_leads_back_is_refused(rows):
-    lists, modes, leaves, _ = forest(numpy.random.default_rng(4), trees=1, depth=1)
+    lists, modes, _, _ = forest(numpy.random.default_rng(4), trees=1, depth=1)
     lists["nodes_truenodeids"][0] = lists["nodes_falsenodeids"][0] = 0
     with pytest.raises(FormatError, match="leads back"):
         run(
