@@ -7,10 +7,11 @@ training.  `nn.state` finds the tensors of a layer by their attribute names.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from lazulite.base.errors import ArgumentError, ShapeError
+from lazulite.base.errors import ShapeError
 from lazulite.ir.dtype import dtypes
+from lazulite.nn import functional as F
 from lazulite.tensor.tensor import Tensor
 
 
@@ -26,120 +27,87 @@ class Linear:
         self.weight = Tensor.uniform(out_features, in_features, low=-bound, high=bound)
         self.bias = Tensor.uniform(out_features, low=-bound, high=bound) if bias else None
 
-    def __call__(self, x: Tensor) -> Tensor:
-        return x.linear(self.weight.transpose(), self.bias)
+    def __call__(self, input: Tensor) -> Tensor:
+        return input.linear(self.weight.transpose(), self.bias)
 
 
-class Conv2d:
-    """The convolution of (batch, in_channels, ..) with weight (out_channels, in_channels / groups, kernel ..).
+class Bilinear:
+    """x1 @ weight[o] @ x2 + bias for each output o, with weight (out_features, in1_features, in2_features).
 
-    `padding` is a size, one for each axis, or "same" (with stride 1 the output is as large as the input).
-
-    >>> Conv2d(1, 8, kernel_size=3, padding="same")(Tensor.ones(2, 1, 5, 5)).shape
-    (2, 8, 5, 5)
+    >>> Bilinear(3, 2, 5)(Tensor.ones(4, 3), Tensor.ones(4, 2)).shape
+    (4, 5)
     """
 
-    def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: int | Sequence[int], stride: int | Sequence[int] = 1,
-        padding: int | Sequence[int] | str = 0, dilation: int | Sequence[int] = 1, groups: int = 1, bias: bool = True,
-    ) -> None:  # fmt: skip
-        kernel = (kernel_size, kernel_size) if isinstance(kernel_size, int) else tuple(kernel_size)
-        self.stride, self.dilation, self.groups = stride, dilation, groups
-        if isinstance(padding, str) and padding != "same":
-            raise ArgumentError("Conv2d", f"padding is a size, sizes or 'same', not {padding!r}")
-        self.padding = _same_padding(kernel, stride, dilation) if isinstance(padding, str) else padding
-        if groups < 1 or in_channels % groups or out_channels % groups:
-            raise ShapeError("Conv2d", f"{groups} groups do not divide {in_channels} and {out_channels} channels")
-        bound = 1 / math.sqrt(max(in_channels * math.prod(kernel), 1))
-        self.weight = Tensor.uniform(out_channels, in_channels // groups, *kernel, low=-bound, high=bound)
-        self.bias = Tensor.uniform(out_channels, low=-bound, high=bound) if bias else None
+    def __init__(self, in1_features: int, in2_features: int, out_features: int, bias: bool = True) -> None:
+        bound = 1 / math.sqrt(in1_features) if in1_features else 0.0
+        self.weight = Tensor.uniform(out_features, in1_features, in2_features, low=-bound, high=bound)
+        self.bias = Tensor.uniform(out_features, low=-bound, high=bound) if bias else None
 
-    def __call__(self, x: Tensor) -> Tensor:
-        return x.conv2d(self.weight, self.bias, self.groups, self.stride, self.dilation, self.padding)
-
-
-class ConvTranspose2d:
-    """The transposed convolution of (batch, in_channels, ..) with weight (in_channels, out_channels / groups, ..).
-
-    >>> ConvTranspose2d(1, 8, kernel_size=3, stride=2)(Tensor.ones(2, 1, 5, 5)).shape
-    (2, 8, 11, 11)
-    """
-
-    def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: int | Sequence[int], stride: int | Sequence[int] = 1,
-        padding: int | Sequence[int] = 0, output_padding: int | Sequence[int] = 0,
-        dilation: int | Sequence[int] = 1, groups: int = 1, bias: bool = True,
-    ) -> None:  # fmt: skip
-        kernel = (kernel_size, kernel_size) if isinstance(kernel_size, int) else tuple(kernel_size)
-        if groups < 1 or in_channels % groups or out_channels % groups:
-            raise ShapeError("ConvTranspose2d", f"{groups} groups do not divide {in_channels}, {out_channels} channels")
-        self.stride, self.padding, self.output_padding = stride, padding, output_padding
-        self.dilation, self.groups = dilation, groups
-        bound = 1 / math.sqrt(max(out_channels // groups * math.prod(kernel), 1))
-        self.weight = Tensor.uniform(in_channels, out_channels // groups, *kernel, low=-bound, high=bound)
-        self.bias = Tensor.uniform(out_channels, low=-bound, high=bound) if bias else None
-
-    def __call__(self, x: Tensor) -> Tensor:
-        return x.conv_transpose2d(
-            self.weight, self.bias, self.groups, self.stride, self.dilation, self.padding, self.output_padding
-        )
+    def __call__(self, x1: Tensor, x2: Tensor) -> Tensor:
+        return F.bilinear(x1, x2, self.weight, self.bias)
 
 
 class Embedding:
     """A row of the weight (vocab_size, embed_size) for each integer; zeros for one outside.
 
+    The row `padding_idx` gets no gradient; the other options are those of `nn.functional.embedding`.
+
     >>> Embedding(10, 4)(Tensor([[1, 2, 3]])).shape
     (1, 3, 4)
     """
 
-    def __init__(self, vocab_size: int, embed_size: int) -> None:
+    def __init__(
+        self, vocab_size: int, embed_size: int, padding_idx: int | None = None, max_norm: float | None = None,
+        norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False,
+    ) -> None:  # fmt: skip
         self.weight = Tensor.glorot_uniform(vocab_size, embed_size)
+        self.padding_idx, self.max_norm, self.norm_type = padding_idx, max_norm, norm_type
+        self.scale_grad_by_freq = scale_grad_by_freq
 
     def __call__(self, idx: Tensor) -> Tensor:
-        return self.weight[idx]
+        if self.padding_idx is None and self.max_norm is None and not self.scale_grad_by_freq:
+            return self.weight[idx]
+        facts = (self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq)
+        return F.embedding(idx, self.weight, *facts)
 
 
-class Dropout:
-    """In training each element is zero with probability `p`, and the others grow by 1 / (1 - p).
+class EmbeddingBag:
+    """The sum, mean or maximum of the rows of each bag of integers: `nn.functional.embedding_bag`.
 
-    >>> Dropout(0.5)(Tensor([1.0, 2.0])).tolist()  # not in training
-    [1.0, 2.0]
+    >>> EmbeddingBag(10, 4)(Tensor([[1, 2, 3]])).shape
+    (1, 4)
     """
 
-    def __init__(self, p: float = 0.5) -> None:
-        self.p = p
+    def __init__(
+        self, num_embeddings: int, embedding_dim: int, max_norm: float | None = None, norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False,
+        include_last_offset: bool = False, padding_idx: int | None = None,
+    ) -> None:  # fmt: skip
+        self.weight = Tensor.randn(num_embeddings, embedding_dim)
+        self.max_norm, self.norm_type, self.scale_grad_by_freq = max_norm, norm_type, scale_grad_by_freq
+        self.mode, self.include_last_offset, self.padding_idx = mode, include_last_offset, padding_idx
 
-    def __call__(self, x: Tensor) -> Tensor:
-        return x.dropout(self.p)
+    def __call__(
+        self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None
+    ) -> Tensor:
+        return F.embedding_bag(
+            input, self.weight, offsets, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.mode, False,
+            per_sample_weights, self.include_last_offset, self.padding_idx,
+        )  # fmt: skip
 
 
-class Sequential:
-    """Layers and functions applied one after the other.
+class PReLU:
+    """The value above zero, a learned slope times it elsewhere; one slope, or one for each channel.
 
-    >>> Sequential(Tensor.abs, Tensor.neg)(Tensor([-2.0])).tolist()
-    [-2.0]
+    >>> PReLU()(Tensor([-4.0])).tolist()
+    [-1.0]
     """
 
-    def __init__(self, *layers: Callable[[Tensor], Tensor]) -> None:
-        self.layers = list(layers)
+    def __init__(self, num_parameters: int = 1, init: float = 0.25) -> None:
+        self.weight = Tensor.full((num_parameters,), init)
 
     def __call__(self, x: Tensor) -> Tensor:
-        return x.sequential(self.layers)
-
-    def __getitem__(self, number: int) -> Callable[[Tensor], Tensor]:
-        return self.layers[number]
-
-    def __len__(self) -> int:
-        return len(self.layers)
-
-
-def _same_padding(kernel: Sequence[int], stride: int | Sequence[int], dilation: int | Sequence[int]) -> tuple[int, ...]:
-    """(before, after) for each axis, flat, the last axis first; an odd rest goes behind."""
-    if stride != 1 and set([stride] if isinstance(stride, int) else stride) != {1}:
-        raise ArgumentError("Conv2d", "padding 'same' needs stride 1")
-    gaps = (dilation,) * len(kernel) if isinstance(dilation, int) else tuple(dilation)
-    totals = [gap * (size - 1) for gap, size in zip(gaps, kernel, strict=True)]
-    return tuple([part for total in reversed(totals) for part in (total // 2, total - total // 2)])
+        return x.prelu(self.weight)
 
 
 class BatchNorm:
@@ -191,7 +159,7 @@ class BatchNorm:
         self.num_batches_tracked.assign(self.num_batches_tracked + 1)
 
 
-BatchNorm2d = BatchNorm
+BatchNorm1d = BatchNorm2d = BatchNorm3d = BatchNorm
 
 
 class LayerNorm:
@@ -202,12 +170,13 @@ class LayerNorm:
     """
 
     def __init__(
-        self, normalized_shape: int | Sequence[int], eps: float = 1e-5, elementwise_affine: bool = True
-    ) -> None:
+        self, normalized_shape: int | Sequence[int], eps: float = 1e-5, elementwise_affine: bool = True,
+        bias: bool = True,
+    ) -> None:  # fmt: skip
         self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
         self.eps = eps
         self.weight = Tensor.ones(self.normalized_shape) if elementwise_affine else None
-        self.bias = Tensor.zeros(self.normalized_shape) if elementwise_affine else None
+        self.bias = Tensor.zeros(self.normalized_shape) if elementwise_affine and bias else None
 
     def __call__(self, x: Tensor) -> Tensor:
         rank = len(self.normalized_shape)
@@ -218,3 +187,14 @@ class LayerNorm:
         normal = x.layernorm(tuple(range(-rank, 0)), self.eps)
         scaled = normal if self.weight is None else normal * self.weight
         return scaled if self.bias is None else scaled + self.bias
+
+
+class LayerNorm2d(LayerNorm):
+    """`LayerNorm` of the channels (axis 1) of (batch, channels, height, width).
+
+    >>> LayerNorm2d(3)(Tensor.ones(2, 3, 4, 4)).shape
+    (2, 3, 4, 4)
+    """
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return super().__call__(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)

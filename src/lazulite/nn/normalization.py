@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from lazulite.base.errors import ShapeError
 from lazulite.ir.dtype import dtypes
+from lazulite.nn import functional as F
 from lazulite.tensor.tensor import Tensor
 
 
@@ -20,12 +21,14 @@ class GroupNorm:
     (3, 4, 5)
     """
 
-    def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True) -> None:
+    def __init__(
+        self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, bias: bool = True
+    ) -> None:
         if num_groups < 1 or num_channels % num_groups:
             raise ShapeError("GroupNorm", f"{num_groups} groups do not divide {num_channels} channels")
         self.num_groups, self.num_channels, self.eps = num_groups, num_channels, eps
         self.weight = Tensor.ones(num_channels) if affine else None
-        self.bias = Tensor.zeros(num_channels) if affine else None
+        self.bias = Tensor.zeros(num_channels) if affine and bias else None
 
     def __call__(self, x: Tensor) -> Tensor:
         if x.ndim < 2 or x.shape[1] != self.num_channels:
@@ -47,6 +50,52 @@ class InstanceNorm(GroupNorm):
 
     def __init__(self, num_features: int, eps: float = 1e-5, affine: bool = True) -> None:
         super().__init__(num_features, num_features, eps, affine)
+
+
+class InstanceNorm1d:
+    """`nn.functional.instance_norm` with PyTorch's arguments: no scale, and no running statistics, unless asked for.
+
+    >>> InstanceNorm1d(4)(Tensor.ones(3, 4, 5)).shape
+    (3, 4, 5)
+    """
+
+    def __init__(
+        self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, affine: bool = False,
+        track_running_stats: bool = False, bias: bool = True,
+    ) -> None:  # fmt: skip
+        self.num_features, self.eps, self.momentum = num_features, eps, momentum
+        self.weight = Tensor.ones(num_features) if affine else None
+        self.bias = Tensor.zeros(num_features) if affine and bias else None
+        self.running_mean = _statistic(Tensor.zeros(num_features)) if track_running_stats else None
+        self.running_var = _statistic(Tensor.ones(num_features)) if track_running_stats else None
+        self.num_batches_tracked = _statistic(Tensor(0, dtype=dtypes.int64)) if track_running_stats else None
+
+    _spatial = 1
+
+    def __call__(self, x: Tensor) -> Tensor:
+        batch = x.unsqueeze(0) if x.ndim == self._spatial + 1 else x
+        own = Tensor.training() or self.running_mean is None
+        normal = F.instance_norm(
+            batch, self.running_mean, self.running_var, self.weight, self.bias, own, self.momentum, self.eps
+        )
+        return normal if batch is x else normal.squeeze(0)
+
+
+def _statistic(x: Tensor) -> Tensor:
+    x.requires_grad = False
+    return x
+
+
+class InstanceNorm2d(InstanceNorm1d):
+    """`InstanceNorm1d` of images (batch, channels, height, width)."""
+
+    _spatial = 2
+
+
+class InstanceNorm3d(InstanceNorm1d):
+    """`InstanceNorm1d` of volumes (batch, channels, depth, height, width)."""
+
+    _spatial = 3
 
 
 class RMSNorm:

@@ -160,3 +160,129 @@ class Adam(AdamW):
         self, params: Sequence[Tensor], lr: float = 0.001, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8
     ) -> None:
         super().__init__(params, lr, b1, b2, eps, weight_decay=0.0)
+
+
+class LARS(Optimizer):
+    """SGD whose step of each parameter is scaled by the ratio of its norm and its gradient's (You et al.).
+
+    `classic` puts the rate into the velocity, as the paper does; with `tcoef` 0 this is SGD; `ns_steps` brings the
+    gradient of a matrix near an orthogonal one first.
+
+    >>> w = Tensor([1.0]); opt = LARS([w], lr=0.1, momentum=0.0, weight_decay=0.0)
+    >>> _ = w.square().sum().backward(); opt.step(); round(w.item(), 6)
+    0.9999
+    """
+
+    def __init__(
+        self, params: Sequence[Tensor], lr: float = 0.001, momentum: float = 0.9, weight_decay: float = 1e-4,
+        ns_steps: int = 0, ns_coefficients: tuple[float, ...] | None = None, nesterov: bool = False,
+        classic: bool = True, pre_wd: bool = True, tcoef: float = 0.001,
+    ) -> None:  # fmt: skip
+        super().__init__(params, lr)
+        self.momentum, self.weight_decay, self.nesterov, self.classic = momentum, weight_decay, nesterov, classic
+        self.ns_steps, self.ns_coefficients, self.pre_wd, self.tcoef = ns_steps, ns_coefficients, pre_wd, tcoef
+        self.b = self._state() if momentum else []
+
+    def _update(self, number: int, param: Tensor, grad: Tensor, *shared: Tensor) -> list[Tensor]:
+        value = param.detach()
+        rate = self._trust(value, grad) * self.lr if self.tcoef else self.lr
+        if self.pre_wd and self.weight_decay:
+            grad = grad + value * self.weight_decay
+        written = []
+        if self.classic:
+            grad = grad * rate
+        if self.momentum:
+            velocity = self.b[number].assign(self.b[number] * self.momentum + grad)
+            grad = grad + velocity * self.momentum if self.nesterov else velocity
+            written.append(velocity)
+        if self.ns_coefficients:
+            grad = grad.reshape((grad.shape[0], -1)).newton_schulz(self.ns_steps, self.ns_coefficients)
+            grad = grad.reshape(param.shape)
+        if not self.pre_wd and self.weight_decay:
+            value = value * (1 - self.weight_decay * self.lr)
+        return [param.assign((value - (grad if self.classic else grad * rate)).cast(param.dtype)), *written]
+
+    def _trust(self, value: Tensor, grad: Tensor) -> Tensor:
+        own, slope = value.vector_norm(), grad.vector_norm()
+        ratio = own * self.tcoef / (slope + own * self.weight_decay)
+        return ((own > 0) & (slope > 0)).where(ratio, 1.0)
+
+
+class Muon(LARS):
+    """Momentum whose step is brought near an orthogonal matrix by Newton and Schulz (Jordan), with weight decay apart.
+
+    >>> w = Tensor([[1.0, 0.0], [0.0, 1.0]]); opt = Muon([w], lr=0.1); _ = w.square().sum().backward(); opt.step()
+    >>> w[0, 0].item() < 1.0
+    True
+    """
+
+    def __init__(
+        self, params: Sequence[Tensor], lr: float = 0.001, momentum: float = 0.95, weight_decay: float = 0.1,
+        ns_steps: int = 5, ns_coefficients: tuple[float, ...] = (3.4445, -4.775, 2.0315), nesterov: bool = True,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            params, lr, momentum, weight_decay, ns_steps, ns_coefficients, nesterov, classic=False, pre_wd=False,
+            tcoef=0.0,
+        )  # fmt: skip
+
+
+class LAMB(AdamW):
+    """AdamW whose step of each parameter is scaled by the ratio of its norm and the step's (You et al.).
+
+    >>> w = Tensor([2.0]); opt = LAMB([w], lr=0.1); _ = w.square().sum().backward(); opt.step(); round(w.item(), 4)
+    1.8
+    """
+
+    def __init__(
+        self, params: Sequence[Tensor], lr: float = 0.001, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-6,
+        weight_decay: float = 0.0,
+    ) -> None:  # fmt: skip
+        super().__init__(params, lr, b1, b2, eps, weight_decay)
+
+    def _begin_step(self) -> tuple[list[Tensor], list[Tensor]]:
+        b1_t, b2_t = self.b1_t.assign(self.b1_t * self.b1), self.b2_t.assign(self.b2_t * self.b2)
+        return [b1_t, b2_t], [1 / (1 - b1_t), 1 / (1 - b2_t)]
+
+    def _update(self, number: int, param: Tensor, grad: Tensor, *shared: Tensor) -> list[Tensor]:
+        first, second = [each.cast(param.dtype).to(param.device) for each in shared]
+        m = self.m[number].assign(self.m[number] * self.b1 + grad * (1 - self.b1))
+        v = self.v[number].assign(self.v[number] * self.b2 + grad * grad * (1 - self.b2))
+        value = param.detach()
+        step = m * first / ((v * second).sqrt() + self.eps) + value * self.weight_decay
+        own, length = value.vector_norm(), step.vector_norm()
+        trust = ((own > 0) & (length > 0)).where(own / length, 1.0)
+        return [param.assign((value - step * trust * self.lr).cast(param.dtype)), m, v]
+
+
+class OptimizerGroup:
+    """Several optimisers as one: each steps its own parameters.
+
+    >>> a, b = Tensor([1.0]), Tensor([1.0]); opt = OptimizerGroup(SGD([a], lr=0.5), SGD([b], lr=0.25))
+    >>> _ = (a + b).sum().backward(); opt.step(); a.item(), b.item()
+    (0.5, 0.75)
+    """
+
+    def __init__(self, *optimizers: Optimizer) -> None:
+        self.optimizers = list(optimizers)
+
+    @property
+    def params(self) -> list[Tensor]:
+        """The parameters of all."""
+        return [param for each in self.optimizers for param in each.params]
+
+    def __getitem__(self, number: int) -> Optimizer:
+        return self.optimizers[number]
+
+    def zero_grad(self) -> None:
+        """Forget all gradients."""
+        for each in self.optimizers:
+            each.zero_grad()
+
+    def schedule_step(self) -> list[Tensor]:
+        """The assignments of one step of all, not realized."""
+        return [tensor for each in self.optimizers for tensor in each.schedule_step()]
+
+    def step(self) -> None:
+        """Change the parameters of all in one realize."""
+        written = self.schedule_step()
+        written[0].realize(*written[1:])

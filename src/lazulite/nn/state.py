@@ -53,12 +53,12 @@ def get_state_dict(obj: Any, prefix: str = "") -> dict[str, Tensor]:
             found[path] = part
         elif id(part) not in entered:
             entered.add(id(part))
-            inner = [(f"{path}.{name}" if path else name, each) for name, each in _parts(part)]
+            inner = [(f"{path}.{name}" if path else name, each) for name, each in parts_of(part)]
             pending += reversed(inner)
     return found
 
 
-def _parts(part: Any) -> Iterator[tuple[str, Any]]:
+def parts_of(part: Any) -> Iterator[tuple[str, Any]]:
     """What an object consists of, with names."""
     if hasattr(part, "_asdict"):
         part = part._asdict()

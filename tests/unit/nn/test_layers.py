@@ -50,7 +50,7 @@ def test_convolutions_that_make_no_sense_raise() -> None:
     with pytest.raises(ArgumentError, match="'same' needs stride 1"):
         Conv2d(2, 4, 3, stride=2, padding="same")
     with pytest.raises(ArgumentError, match="padding is a size"):
-        Conv2d(2, 4, 3, padding="valid")
+        Conv2d(2, 4, 3, padding="full")
 
 
 def test_batch_norm_uses_the_batch_in_training_and_the_running_statistics_otherwise() -> None:
@@ -143,5 +143,5 @@ def test_a_transposed_convolution_grows_its_input() -> None:
 
     assert (2, 6, 10, 12) == layer(Tensor.ones(2, 4, 5, 6)).shape
     assert ConvTranspose2d(4, 6, (3, 2), bias=False).bias is None
-    with pytest.raises(ShapeError, match="3 groups do not divide 4, 6 channels"):
+    with pytest.raises(ShapeError, match="3 groups do not divide 4 and 6 channels"):
         ConvTranspose2d(4, 6, 3, groups=3)
