@@ -69,7 +69,8 @@ def interpret(stream: IO[bytes], table: Mapping[str, Any], persistent: Callable[
     raise RefusedError("it ends without its last opcode", machine.place)
 
 
-_BROKEN = (ValueError, TypeError, IndexError, KeyError, AttributeError, OverflowError, RecursionError)
+_BROKEN = (ValueError, TypeError, IndexError, KeyError, AttributeError, OverflowError, RecursionError, Warning)
+"""What running a broken pickle raises; a warning (of a text with odd escapes) where the program makes them errors."""
 
 
 class _Machine:

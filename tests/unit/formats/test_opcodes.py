@@ -95,6 +95,7 @@ def test_opcodes_that_make_objects_are_refused(opcodes, text):
     "opcodes",
     [
         b".",
+        b"S'a\\_'\n(.",
         b"0.",
         b"a.",
         b"(a.",
