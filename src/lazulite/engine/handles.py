@@ -158,7 +158,7 @@ def live_handles() -> list[Handle]:
 
 def tracked_values() -> set[UOp]:
     """The values of tensors with `requires_grad`, which gradients are asked for."""
-    return {handle.value for handle in _tracked.all() if handle.requires_grad}
+    return {handle.value for handle in _tracked.all() if handle.requires_grad} if _tracked.references else set()
 
 
 def pending_writes() -> list[Handle]:
@@ -263,6 +263,8 @@ def with_company(
         return []
     if state and _written.references:
         chosen |= dict.fromkeys([*pending_writes(), *lazy_writes()])
+    if not any([h.storage is not None or h.value.has_effects for h in chosen]):
+        return list(chosen)  # nothing is written
     while True:
         replaced = {h.storage.node() for h in chosen if h.storage is not None}
         replaced |= written_by([h.value for h in chosen])
