@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from lazulite import fft as fft
     from lazulite import linalg as linalg
     from lazulite import nn as nn
     from lazulite.base.errors import ArgumentError as ArgumentError
@@ -78,6 +79,7 @@ _HOMES = (
         "memory_report": "lazulite.engine.memory",
         "jit": "lazulite.tensor.jit",
         "load": "lazulite.formats.load",
+        "fft": "lazulite.fft",
         "linalg": "lazulite.linalg",
         "load_captured": "lazulite.tensor.saved",
         "nn": "lazulite.nn",
