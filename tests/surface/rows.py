@@ -20,7 +20,7 @@ from lazulite import ArgumentError, DTypeError, Tensor
 from surface.values import as_numpy, as_ours, as_torch, is_complex, leaves, tensors_in
 
 ENOUGH = 5
-MOST = 8
+MOST = 6
 """Samples that are compared, where there are so many."""
 GRADIENTS = 2
 """Samples whose gradients are compared."""

@@ -37,22 +37,17 @@ _CAUGHT = (
 
 def guarded(cls: C) -> C:
     """The class with its public methods, inherited ones too, guarded."""
-    for name in dir(cls):
+    found: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        found |= vars(base)
+    for name, member in found.items():
         if name.startswith("_") and name not in _SPECIAL:
             continue
-        found = inspect.getattr_static(cls, name)
-        if isinstance(found, classmethod | staticmethod):
-            setattr(cls, name, type(found)(_guarded(found.__func__, name)))
-        elif isinstance(found, FunctionType):
-            setattr(cls, name, _guarded(found, name))
+        if isinstance(member, classmethod | staticmethod):
+            setattr(cls, name, type(member)(_guarded(member.__func__, name)))
+        elif isinstance(member, FunctionType):
+            setattr(cls, name, _guarded(member, name))
     return cls
-
-
-def guard_module(space: dict[str, Any]) -> None:
-    """The public functions among the names of a module guarded, in place."""
-    for name, found in list(space.items()):
-        if isinstance(found, FunctionType) and not name.startswith("_") and found is not guard_module:
-            space[name] = _guarded(found, name)
 
 
 def _guarded(method: Callable[..., Any], name: str) -> Callable[..., Any]:
