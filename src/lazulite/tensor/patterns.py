@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import string
 from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
@@ -26,17 +27,20 @@ class PatternMethods(ProductMethods, DiagonalMethods):
     __slots__ = ()
 
     @classmethod
-    def einsum(cls, formula: str, *operands: Any, dtype: DTypeLike | None = None) -> Self:
+    def einsum(cls, formula: Any, *operands: Any, dtype: DTypeLike | None = None) -> Self:
         """The sum of products that a formula like "ij,jk->ik" names.
 
         Axes of one letter have one size (or 1) and meet; those that are not in the result are summed; a letter
         twice in one operand is its diagonal (B089).  "..." stands for any further axes, which broadcast (B091).
         Without "->" the result has the letters that occur once, in alphabetical order.  Several operands are
-        multiplied from left to right.
+        multiplied from left to right.  Axes may be numbers instead, from 0 to 51, in a list behind each operand, with
+        `...` for further axes: ``einsum(x, [0, 1], y, [1, 2], [0, 2])``.
 
         >>> Tensor.einsum("ij,jk->ik", Tensor([[1, 2]]), Tensor([[3], [4]])).tolist()
         [[11]]
         """
+        if not isinstance(formula, str):
+            formula, operands = _lettered((formula, *operands))
         given = list(operands[0]) if len(operands) == 1 and isinstance(operands[0], (list, tuple)) else list(operands)
         inputs, output = _parsed(formula, [len(x.shape) for x in given])
         result = product_dtype(types.promote(*[x.dtype for x in given]), "einsum", dtype)
@@ -134,6 +138,21 @@ def _parsed(formula: str, ranks: Sequence[int]) -> tuple[list[list[Label]], list
     if len(set(labels)) < len(labels) or not set(labels) <= set(flat):
         raise FormatError("einsum", f"the result in {formula!r} must name axes of the operands, each once")
     return named, labels
+
+
+def _lettered(parts: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
+    """Operands that are followed by lists of numbers, as a formula and the operands."""
+    operands, lists = parts[: len(parts) // 2 * 2 : 2], parts[1::2]
+    texts = [_letters(numbers) for numbers in (*lists, *parts[len(operands) * 2 :])]
+    formula = ",".join(texts[: len(operands)])
+    return (formula if len(parts) % 2 == 0 else f"{formula}->{texts[-1]}"), operands
+
+
+def _letters(numbers: Any) -> str:
+    fits = isinstance(numbers, list | tuple) and all(n is ... or (isinstance(n, int) and 0 <= n < 52) for n in numbers)
+    if not fits:
+        raise FormatError("einsum", f"axes are numbers from 0 to 51 or ..., got {numbers!r}")
+    return "".join(["..." if number is ... else string.ascii_letters[number] for number in numbers])
 
 
 def _labels(formula: str, text: str, rank: int) -> list[Label]:

@@ -87,3 +87,15 @@ def test_a_rearrangement_that_does_not_fit_raises() -> None:
     for sizes in ({"b": 4}, {}):
         with pytest.raises(ShapeError, match="does not split"):
             x.rearrange("a (b c) -> a b c", **sizes)
+
+
+def test_axes_may_be_numbers() -> None:
+    x, y = np.arange(6.0).reshape(2, 3), np.arange(12.0).reshape(3, 4)
+
+    product = Tensor.einsum(Tensor(x), [0, 1], Tensor(y), [1, 2], [0, 2])
+
+    assert (x @ y).tolist() == product.tolist()
+    assert (x @ y[:, 0]).tolist() == Tensor.einsum(Tensor(x), [..., 1], Tensor(y[:, 0]), [1]).tolist()
+    assert x.T.tolist() == Tensor.einsum(Tensor(x), [1, 0]).tolist()
+    with pytest.raises(FormatError, match="numbers from 0 to 51"):
+        Tensor.einsum(Tensor(x), [0, 52])
