@@ -263,7 +263,7 @@ def with_company(
         return []
     if state and _written.references:
         chosen |= dict.fromkeys([*pending_writes(), *lazy_writes()])
-    if not any([h.storage is not None or h.value.has_effects for h in chosen]):
+    if not [h for h in chosen if h.storage is not None or h.value.has_effects]:
         return list(chosen)  # nothing is written
     while True:
         replaced = {h.storage.node() for h in chosen if h.storage is not None}
