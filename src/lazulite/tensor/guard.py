@@ -50,6 +50,13 @@ def guarded(cls: C) -> C:
     return cls
 
 
+def guard_module(space: dict[str, Any]) -> None:
+    """The public functions among the names of a module guarded, in place."""
+    for name, found in list(space.items()):
+        if isinstance(found, FunctionType) and not name.startswith("_") and found is not guard_module:
+            space[name] = _guarded(found, name)
+
+
 def _guarded(method: Callable[..., Any], name: str) -> Callable[..., Any]:
     caught, tell = _CAUGHT, _tell
 
