@@ -22,6 +22,8 @@ from lazulite.tensor.tensor import Tensor
 
 DEEPEST_CALL = 64
 """Functions that call functions; a file where they call themselves is refused."""
+MOST_STEPS = 1 << 16
+"""Nodes of functions, as often as these are called: a few that call one another could make any number."""
 _KINDS = ("f", "i", "s", "t", "g", "floats", "ints", "strings", "tensors", "graphs", "sparse_tensor", "tp")
 _KIND_NUMBERS = {1: "f", 2: "i", 3: "s", 4: "t", 5: "g", 6: "floats", 7: "ints", 8: "strings", 9: "tensors",
                  10: "graphs", 11: "sparse_tensor", 13: "tp"}  # fmt: skip
@@ -63,7 +65,7 @@ class Preparation:
         self.missing: dict[str, None] = {}
         self._constants: dict[int, tuple[Value, Tensor | None]] = {}
         """By identity: the model's own values on the host, and their tensors once there was need."""
-        self._depth = 0
+        self._depth = self._count = 0
 
     def graph(self, graph: Graph, opsets: Mapping[str, int], known: Set[str], field: str) -> Program:
         """The program of a graph that sees the values `known` around it."""
@@ -100,8 +102,13 @@ class Preparation:
         domain, opset = _version(node, opsets)
         function = expansion.body(domain, node, opset, values)
         given = expansion.defaults(domain, node.op_type, opset) | {each.name: each for each in node.attribute}
-        program = self.function(function, given, opsets, node.op_type)
-        self.require_complete() if values else None
+        return self.function(function, given, opsets, node.op_type)
+
+    def later(self, step: Step, values: Sequence[Value]) -> Program:
+        """The program of a step whose function the types of these values select."""
+        self._count = 0  # the limit is one for what is prepared together
+        program = self.expanded(step.node, step.opsets, values)
+        self.require_complete()
         return program
 
     def require_complete(self) -> None:
@@ -123,6 +130,9 @@ class Preparation:
         return tuple(steps)
 
     def _step(self, node: Node, opsets: Mapping[str, int], known: Set[str], field: str) -> Step:
+        self._count += self._depth > 0
+        if self._count > MOST_STEPS:
+            self.source.fail(f"functions expand to more than {MOST_STEPS} nodes", field)
         domain, opset = _version(node, opsets)
         attributes = {a.name: self._attribute(a, opsets, known, f"{field}.{a.name}") for a in node.attribute}
         own = self.functions.get((node.domain, node.op_type, node.overload))

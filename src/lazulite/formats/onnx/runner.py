@@ -14,6 +14,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from numpy import ndarray
+
 from lazulite.base.errors import ArgumentError, DTypeError, FormatError, LazuliteError, ShapeError, nearest
 from lazulite.formats.onnx import families, folding
 from lazulite.formats.onnx.external import ExternalFiles
@@ -75,7 +77,7 @@ class OnnxRunner:
             _require_declared(self._declared[name], value, sizes)
         values = _Run(self._preparation, self.device, debug).program(self._program, given, {})
         return {
-            name: self._preparation.lift(value) if _is_numeric(value) else value
+            name: self._preparation.lift(value) if isinstance(value, ndarray) and value.dtype.kind != "O" else value
             for name, value in zip(self._program.outputs, values, strict=True)
         }
 
@@ -127,7 +129,7 @@ class _Run:
 
     def _expanded(self, step: Step, inputs: list[Value]) -> Sequence[Value]:
         """The results of the function that the specification gives for these types."""
-        program = self.preparation.expanded(step.node, step.opsets, inputs)
+        program = self.preparation.later(step, inputs)
         values = dict(zip(program.inputs, [*inputs, *[None] * len(program.inputs)], strict=False))
         return self.program(program, values, {})
 
@@ -143,10 +145,6 @@ def _opened(model: Any) -> tuple[Source, Path | None]:
     if not isinstance(model, bytes | bytearray | memoryview):
         raise DTypeError(_FUNCTION, f"a model is a path or the bytes of a file, got {type(model).__name__}")
     return Source.over(memoryview(bytes(model)), "the model in memory", _FUNCTION), None
-
-
-def _is_numeric(value: Value) -> bool:
-    return hasattr(value, "dtype") and value.dtype.kind not in "OUS" if not isinstance(value, Tensor) else False
 
 
 def described(info: ValueInfo) -> str:

@@ -113,7 +113,7 @@ def _named_forest(
     numbers = numpy.array([_LEAF if mode == "LEAF" else _MODES.index(mode.removeprefix("BRANCH_")) for mode in modes])
     branches = numpy.zeros((2, len(modes)), "int64")
     for row, side in zip(branches, (false, true), strict=True):
-        row[~leaf] = [places[trees[at], side[at]] for at in numpy.flatnonzero(~leaf)]
+        row[~leaf] = [places[trees[at], side[at]] for at in numpy.flatnonzero(~leaf).tolist()]
     roots = list(dict.fromkeys(trees))
     first = [next(place for key, place in places.items() if key[0] == tree) for tree in roots]
     passing = numpy.array(tracks or [0] * len(modes)).astype("bool")

@@ -20,7 +20,7 @@ from lazulite import (
     jit,
     load,
 )
-from lazulite.formats.onnx import OnnxRunner
+from lazulite.formats.onnx import OnnxRunner, program
 from support.onnx_models import attribute, graph, message, model, node, one_node, tensor, value
 
 
@@ -241,6 +241,15 @@ def test_a_function_that_calls_itself_is_refused():
     written = model(graph([again], "x", "y"), functions=[function("Mine", "x", "y", [again])], own=1)
     with pytest.raises(FormatError, match="deep"):
         OnnxRunner(written)
+
+
+def test_functions_that_double_one_another_do_not_grow_without_bound(monkeypatch):
+    monkeypatch.setattr(program, "MOST_STEPS", 1000)
+    pairs = [[node(f"f{n}", one, two, domain="own") for one, two in ("xa", "ay")] for n in range(1, 41)]
+    twice = [function(f"f{n}", "x", "y", pair) for n, pair in enumerate(pairs)]
+    last = function("f40", "x", "y", [node("Neg", "x", "y")])
+    with pytest.raises(FormatError, match="expand to more than 1000"):
+        OnnxRunner(model(graph([node("f0", "x", "y", domain="own")], "x", "y"), functions=[*twice, last], own=1))
 
 
 def test_a_loop_over_a_known_count_builds_one_graph():
