@@ -1,8 +1,4 @@
-"""Fourier transforms, mel filters and windows, and random values.
-
-A transform is a product with the matrix of its cosines and sines, whose angles are exact: the remainder of
-the product of the numbers is taken as integers first.
-"""
+"""Fourier transforms, mel filters and windows, and random values."""
 
 from __future__ import annotations
 
@@ -12,49 +8,28 @@ import numpy
 
 from lazulite.formats.onnx.registry import Call, onnx_op
 from lazulite.formats.onnx.values import NAMES, Host, Ints
+from lazulite.ir.dtype import dtypes
+from lazulite.tensor.fourier import as_pairs, resized, transformed
 from lazulite.tensor.tensor import Tensor
-
-
-def _waves(count: int, rows: int, columns: int, sign: float, like: Tensor) -> tuple[Tensor, Tensor]:
-    """cos and sin of 2 pi j k / count, for j below `rows` and k below `columns`."""
-    turns = numpy.outer(numpy.arange(rows), numpy.arange(columns)) % count
-    angles = 2 * math.pi * turns / count
-    name = like.dtype.name if like.dtype.name == "float64" else "float32"
-    parts = [function(angles).astype(name) for function in (numpy.cos, numpy.sin)]
-    real, imaginary = [Tensor(part, device=like.device).cast(like.dtype) for part in parts]
-    return real, imaginary * sign
 
 
 def _transformed(x: Tensor, length: int, inverse: bool, onesided: bool) -> Tensor:
     """Along the axis before the last, which is real or (real, imaginary)."""
     at = len(x.shape) - 2
-    kept = min(length, x.shape[at])
-    x = x.shrink([(0, kept if n == at else size) for n, size in enumerate(x.shape)])
-    real, imaginary = x[..., 0], x[..., 1] if x.shape[-1] == 2 else None
+    pairs = x.cast(dtypes.promote(x.dtype, dtypes.float32)) if x.shape[-1] == 2 else as_pairs(x[..., 0])
     if inverse and onesided:
-        return _real_inverse(real, imaginary, length).unsqueeze(-1)
-    wanted = length // 2 + 1 if onesided else length
-    cos, sin = _waves(length, kept, wanted, 1.0 if inverse else -1.0, x)
-    if imaginary is None:
-        parts = real @ cos, real @ sin
-    else:
-        parts = real @ cos - imaginary @ sin, real @ sin + imaginary @ cos
-    y = parts[0].stack(parts[1], dim=-1)
-    return y / length if inverse else y
+        pairs = _mirrored(resized(pairs, at, length // 2 + 1), length)
+    y: Tensor = transformed(resized(pairs, at, length), at, inverse)
+    y = (y / length if inverse else y).cast(x.dtype)
+    if not onesided:
+        return y
+    return y[..., :1] if inverse else y[..., : length // 2 + 1, :]
 
 
-def _real_inverse(real: Tensor, imaginary: Tensor | None, length: int) -> Tensor:
-    """A real signal from the half of its spectrum that the other half mirrors."""
-    half = min(real.shape[-1], length // 2 + 1)
-    cos, sin = _waves(length, half, length, 1.0, real)
-    twice = numpy.full(half, 2.0, "float32")
-    twice[0] = 1.0
-    if length % 2 == 0 and half == length // 2 + 1:
-        twice[-1] = 1.0
-    weight = Tensor(twice, device=real.device).cast(real.dtype)
-    total = (real[..., :half] * weight) @ cos
-    total = total if imaginary is None else total - (imaginary[..., :half] * weight) @ sin
-    return total / length
+def _mirrored(half: Tensor, length: int) -> Tensor:
+    """The whole spectrum of a real signal: the other half is the conjugate, backwards."""
+    rest = half[..., 1 : length - length // 2, :].flip(-2)
+    return half.cat(rest[..., :1].cat(-rest[..., 1:], dim=-1), dim=-2)
 
 
 @onnx_op("DFT", since=17)

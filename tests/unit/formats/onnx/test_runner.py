@@ -376,3 +376,13 @@ def test_a_damaged_model_runs_or_raises_a_typed_error(data):
         damaged[data.draw(st.integers(0, len(good) - 1))] = data.draw(st.integers(0, 255))
     with suppress(LazuliteError, OverflowError):
         OnnxRunner(bytes(damaged))({"a": f32([1, 2]), "b": f32([3, 4])})
+
+
+@pytest.mark.parametrize("length", [6, 7])
+def test_half_a_spectrum_comes_back_as_its_signal(length):
+    signal = numpy.random.default_rng(0).standard_normal((2, length)).astype("float32")
+    half = numpy.fft.rfft(signal)
+    pairs = numpy.stack([half.real, half.imag], -1).astype("float32")
+    found = run("DFT", pairs, numpy.array(length), numpy.array(1), inverse=1, onesided=1)[0]
+
+    numpy.testing.assert_allclose(signal, found[..., 0], atol=1e-6)
