@@ -81,19 +81,38 @@ def _carry(
     loops: Sequence[UOp], combine: Sequence[ops.Op], values: Sequence[UOp], units: Sequence[UOp],
     effects: Sequence[UOp], target: Target,
 ) -> list[UOp]:  # fmt: skip
-    """The values combined over the loops, outermost first: each loop's state begins as the one around it."""
-    state = [UOp.const(v.dtype, op.identity(v.dtype)) for op, v in zip(combine, values, strict=True) if op.identity]
+    """The values combined over the loops, outermost first: each loop's state begins as the one around it.
+
+    A gate keeps the state that was there in the innermost loop that it varies with: further in, all turns are done,
+    and where it is false what came of them is left.
+    """
+    gates = [_gate_outside(op, value, loops) for op, value in zip(combine, values, strict=True)]
+    states = [[UOp.const(v.dtype, op.identity(v.dtype)) for op, v in zip(combine, values, strict=True) if op.identity]]
     for loop in loops:
-        state = [UOp(ops.CARRY, s.dtype, (loop, s), k) for k, s in enumerate(state)]
+        states.append([UOp(ops.CARRY, s.dtype, (loop, s), k) for k, s in enumerate(states[-1])])
     results = [
         _multiply(s, v, units) if units else _combine(op, s, v, target)
-        for op, s, v in zip(combine, state, values, strict=True)
+        for op, s, (_, _, v) in zip(combine, states[-1], gates, strict=True)
     ]
-    for loop in reversed(loops):
-        turn = UOp(ops.FOR, dtypes.void, (loop, *results, *effects), len(results))
-        effects = ()
-        results = [UOp(ops.FINAL, r.dtype, (turn,), k) for k, r in enumerate(results)]
+    for depth in range(len(loops), -1, -1):
+        results = [
+            result if gate is None or level != depth else gate.where(result, states[depth][k])
+            for k, (result, (gate, level, _)) in enumerate(zip(results, gates, strict=True))
+        ]
+        if depth:
+            turn = UOp(ops.FOR, dtypes.void, (loops[depth - 1], *results, *effects), len(results))
+            effects = ()
+            results = [UOp(ops.FINAL, r.dtype, (turn,), k) for k, r in enumerate(results)]
     return results
+
+
+def _gate_outside(op: ops.Op, value: UOp, loops: Sequence[UOp]) -> tuple[UOp | None, int, UOp]:
+    """A gate that does not vary with the innermost loop, in how many of the loops it does, and the value behind it."""
+    gate, inner = split_gate(op, value)
+    if gate is None:
+        return None, 0, value
+    level = max((depth for depth, loop in enumerate(loops, 1) if loop in gate.ranges), default=0)
+    return (gate, level, inner) if level < len(loops) else (None, 0, value)
 
 
 def _combine(op: ops.Op, state: UOp, value: UOp, target: Target) -> UOp:
