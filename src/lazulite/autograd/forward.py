@@ -28,12 +28,23 @@ def tangents(roots: Sequence[UOp], given: Mapping[UOp, UOp], expand: History = n
     `expand` may give the expression that a BUFFER was computed from.
     """
     known: dict[UOp, UOp | None] = dict(given)
-    for node, below in sources_below(roots, expand).items():
-        if node not in known:
-            parts = [known[source] for source in below]
+    sources = sources_below(roots, expand)
+    needed = _needed(roots, sources)
+    for node, below in sources.items():
+        if node in needed and node not in known:
+            parts = [known.get(source) for source in below]
             moves = node.dtype.is_float and any(part is not None for part in parts)
             known[node] = _tangent(node, below, parts) if moves else None
     return [known[root] for root in roots]
+
+
+def _needed(roots: Sequence[UOp], sources: dict[UOp, tuple[UOp, ...]]) -> set[UOp]:
+    """The nodes whose tangents others are made of: how the value of a FUNCTION came about does not matter."""
+    needed = set(roots)
+    for node in reversed(sources):
+        if node in needed:
+            needed.update(sources[node][1 if node.op is ops.FUNCTION else 0 :])
+    return needed
 
 
 def _tangent(node: UOp, below: tuple[UOp, ...], parts: Tangents) -> UOp | None:

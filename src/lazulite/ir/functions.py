@@ -45,12 +45,16 @@ def function_of(value: UOp, operands: Sequence[UOp], gradients: Sequence[UOp | N
     >>> function_of(x * x, [x], [upstream * 2]).shape
     ()
     """
+    return UOp(ops.FUNCTION, value.dtype, (value, *operands), derivative_of(gradients))
+
+
+def derivative_of(gradients: Sequence[UOp | None]) -> Derivative:
+    """The gradients, over PARAMs, as data."""
     from lazulite.ir.text import to_text
 
     known = [(slot, part) for slot, part in enumerate(gradients) if part is not None]
     body = UOp(ops.SINK, dtypes.void, tuple([part for _, part in known]))
-    derivative = Derivative(to_text(body, "TENSOR"), tuple([slot for slot, _ in known]))
-    return UOp(ops.FUNCTION, value.dtype, (value, *operands), derivative)
+    return Derivative(to_text(body, "TENSOR"), tuple([slot for slot, _ in known]))
 
 
 def variable(value: UOp, *mark: int) -> UOp:

@@ -139,6 +139,19 @@ def test_a_gradient_of_ones_own_is_turned_round() -> None:
     assert [[12.0 * 0.5, 27.0 * 2.0]] == values([found], {x: [2.0, 3.0], way: [0.5, 2.0]})
 
 
+def test_how_the_value_of_such_a_function_came_about_does_not_matter() -> None:
+    """It may be made by a kernel without a gradient."""
+    x, way = leaf(0, (2,)), leaf(1, (2,))
+    memory = UOp(ops.PARAM, x.dtype, (), (0, (2,), ""))
+    place = memory[UOp.range(2, 0)]
+    (made,) = launch(UOp.sink(place.store(place * 2), arg=KernelInfo("double")), x)
+    upstream = UOp(ops.PARAM, x.dtype, (), (1, (2,), "CPU"))
+    (found,) = tangents([function_of(made, [x], [upstream * 2])], {x: way})
+    assert found is not None
+
+    assert [[2.0, 6.0]] == values([found], {way: [1.0, 3.0]})
+
+
 def test_integers_bits_and_detached_values_have_no_tangent() -> None:
     x = leaf(0, (2,))
     roots = [x.cast(dtypes.int32).cast(dtypes.float64), *[UOp(op, x.dtype, (x,)) for op in (ops.BITCAST, ops.DETACH)]]

@@ -140,11 +140,11 @@ def test_second_derivatives_follow_from_the_formulas(function: str) -> None:
     assert expected == pytest.approx((found + found.T) / 2, rel=1e-5, abs=1e-8)
 
 
-def test_a_third_derivative_is_refused_and_not_wrong() -> None:
+def test_a_fourth_derivative_is_refused_and_not_wrong() -> None:
     x = Tensor([[2.0, 0.0], [0.0, 2.0]])
     weight = Tensor([[1.0, 2.0], [3.0, 5.0]])
     slope = (x.inv() * weight).sum()
-    for _ in range(2):
+    for _ in range(3):
         slope = (slope.gradient(x)[0] * weight).sum()
 
     with pytest.raises(GradientError, match="a kernel without a gradient"):

@@ -121,6 +121,29 @@ def test_vjp_pulls_back_to_every_argument_more_than_once() -> None:
             assert_equal(other, one)
 
 
+MATRIX = np.random.default_rng(5).normal(size=(3, 3)) * 0.3 + np.eye(3) * 2
+
+
+@pytest.mark.parametrize("f", [
+    lambda a: a.inv(), lambda a: a.det(), lambda a: (a @ a.T).cholesky(), lambda a: a.qr()[1], lambda a: a.svdvals(),
+], ids=["inv", "det", "cholesky", "qr", "svdvals"])  # fmt: skip
+def test_factors_of_matrices_in_every_direction(f: Any) -> None:
+    """Forward, forward over reverse, and many at once."""
+    way, step = V[:, :3].astype(np.float64), 1e-6
+    before, behind = Tensor(MATRIX - step * way), Tensor(MATRIX + step * way)
+
+    def loss(a: Tensor) -> Tensor:
+        return (f(a) * f(a)).sum()
+
+    slope = (f(behind).numpy() - f(before).numpy()) / (2 * step)
+    np.testing.assert_allclose(jvp(f, (Tensor(MATRIX),), (Tensor(way),))[1].numpy(), slope, rtol=1e-4, atol=1e-6)
+    slope = (grad(loss)(behind).numpy() - grad(loss)(before).numpy()) / (2 * step)
+    found = jvp(grad(loss), (Tensor(MATRIX),), (Tensor(way),))[1]
+    np.testing.assert_allclose(found.numpy(), slope, rtol=1e-3, atol=1e-5)
+    many = vmap(grad(loss))(Tensor(np.stack([MATRIX, MATRIX.T])))
+    np.testing.assert_allclose(many[1].numpy(), grad(loss)(Tensor(MATRIX.T.copy())).numpy(), rtol=1e-8)
+
+
 # --- forms -----------------------------------------------------------------------------------------
 
 
