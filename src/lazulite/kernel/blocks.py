@@ -1,4 +1,4 @@
-"""Apply the steps of a kernel with intermediates that concern all of its statements: `Block` and `Parallel`.
+"""Apply the steps of a kernel with intermediates that concern all of its statements: `Block`, `Strip`, `Parallel`.
 
 `KERNEL` in, `KERNEL` out.  A block of a shared range becomes a range of every statement, its rows, and an
 outermost axis of all scratch memory.  What the kernel computes stays the same.
@@ -7,13 +7,14 @@ outermost axis of all scratch memory.  What the kernel computes stays the same.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from lazulite.base.errors import StageError
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.uop import UOp, index, substitute, toposort
 from lazulite.kernel.limits import limited
-from lazulite.kernel.nest import extent
+from lazulite.kernel.nest import by_order, extent
 from lazulite.kernel.statements import Statements, has_statements, join_statements, split_statements
 from lazulite.kernel.steps import Block, Name, Parallel, Step, Strip, Within, name_text
 from lazulite.kernel.strips import Refused, strips
@@ -26,26 +27,31 @@ def block_statements(root: UOp, steps: Iterable[Step]) -> UOp:
     """The kernel after the steps that are not those of one statement; any other kernel as it is."""
     if not has_statements(root):
         return root
-    whole = True
+    parts, whole = split_statements(root), True
     for step in steps:
         if isinstance(step, Block):
-            root = _block(split_statements(root), step)
+            parts = _block(parts, step)
         elif isinstance(step, Strip):
-            root, whole = _strip(limited(split_statements(root)), step), False
+            parts, whole = _strip(limited(parts), step), False
         elif isinstance(step, Parallel):
-            r = _shared(split_statements(root), step.range)
-            (root,) = substitute([root], {r: r.replace(arg=(r.arg[0], "parallel"))})
+            parts = _parallel(parts, step)
         elif not isinstance(step, Within):
             raise StageError("kernel.blocks", f"a {type(step).__name__.lower()} belongs to one statement: say which")
-    return join_statements(limited(split_statements(root))) if whole else root
+    return join_statements(limited(parts) if whole else parts)
 
 
-def _strip(parts: Statements, step: Strip) -> UOp:
+def _strip(parts: Statements, step: Strip) -> Statements:
     """Every statement over strips of an axis, as far as a mask leaves it."""
     try:
-        return join_statements(strips(parts, step.range, step.factor))
+        return strips(parts, step.range, step.factor)
     except Refused as reason:
         raise StageError("kernel.strips", f"no strips of range {name_text(step.range)}: {reason}") from reason
+
+
+def _parallel(parts: Statements, step: Parallel) -> Statements:
+    """A shared range whose turns threads share."""
+    r = _shared(parts, step.range)
+    return replace(parts, shared=tuple(substitute(parts.shared, {r: r.replace(arg=(r.arg[0], "parallel"))})))
 
 
 def _shared(parts: Statements, name: Name) -> UOp:
@@ -55,7 +61,7 @@ def _shared(parts: Statements, name: Name) -> UOp:
     return found[0]
 
 
-def _block(parts: Statements, step: Block) -> UOp:
+def _block(parts: Statements, step: Block) -> Statements:
     """Every statement over rows of its own; the loop over blocks is the innermost of the shared ones."""
     r, factor = _shared(parts, step.range), step.factor
     name, turns, last = r.arg[0], extent(r), parts.shared[-1].arg[0]
@@ -68,14 +74,14 @@ def _block(parts: Statements, step: Block) -> UOp:
     strides = {memory: _stride(memory) for memory in parts.memory}
     kernels = [_over_rows(kernel, {old: new * factor + row}, row, strides) for kernel in parts.kernels]
     table = {memory: memory.replace(arg=(memory.arg[0], (factor * stride,), "")) for memory, stride in strides.items()}
-    return join_statements(Statements(
-        tuple([outer if s is r else s for s in parts.shared]),
-        tuple([new if s is old else s for s in parts.scalars]),
-        tuple([s.replace(arg=(s.arg[0], table[m].arg[1][0], s.arg[2]))
-               for s, m in zip(parts.scratch, parts.memory, strict=True)]),
-        tuple(table.values()),
+    scratch = [s.replace(arg=(s.arg[0], table[m].arg[1][0], s.arg[2]))
+               for s, m in zip(parts.scratch, parts.memory, strict=True)]  # fmt: skip
+    around = {s: scalar for s, scalar in zip(parts.shared, parts.scalars, strict=True) if s is not r} | {outer: new}
+    shared = by_order(around)
+    return Statements(
+        tuple(shared), tuple([around[s] for s in shared]), tuple(scratch), tuple(table.values()),
         tuple(substitute(kernels, table)),
-    ))  # fmt: skip
+    )  # fmt: skip
 
 
 def _stride(memory: UOp) -> int:
