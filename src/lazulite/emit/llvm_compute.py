@@ -5,9 +5,9 @@ One instruction (or a few) for each row; the table of `llvm_table.py` says which
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from lazulite.emit.llvm_table import NATIVE, RANGE_CONTROL, REGISTER_BYTES, UNSIGNED_INDEX
+from lazulite.emit.llvm_table import ADD_PAIRS, NATIVE, RANGE_CONTROL, REGISTER_BYTES, UNSIGNED_INDEX
 from lazulite.emit.llvm_transpose import TransposeWriter
 from lazulite.emit.llvm_types import conversion, type_name
 from lazulite.emit.llvm_values import At, form_of
@@ -32,6 +32,9 @@ def native(target: Target) -> Callable[[UOp], bool]:
             return True
         if op is ops.CAST:
             return _converts(target, node.src[0].dtype, node.dtype)
+        if op is ops.DOT2:
+            lanes = form_of(node.ranges).lanes
+            return lanes in ADD_PAIRS and 4 * lanes <= target.vector_bytes
         if op is ops.SCALEB and form_of(node.ranges).lanes * node.dtype.itemsize not in REGISTER_BYTES:
             return False
         if op in (ops.SHL, ops.SHR) and node.dtype is not dtypes.index:
@@ -62,6 +65,8 @@ class ComputeWriter(TransposeWriter):
             return self.text.define(f"bitcast {source} {operands[0]} to {type_name(node.dtype, lanes)}")
         if node.op is ops.CAST:
             return self._cast(node, operands[0], source, lanes, bits)
+        if node.op is ops.DOT2:
+            return self.dot_of_halves(operands, lanes)
         if node.op is ops.SCALEB:
             return self._in_register("scalef", operands, source, node.dtype, lanes)
         if node.op in RANGE_CONTROL:
@@ -70,6 +75,12 @@ class ComputeWriter(TransposeWriter):
             return self._divide(node, operands, source, lanes, bits)
         result = self._instruct(NATIVE[node.op, node.src[0].dtype.kind], source, operands, node, lanes)
         return self._opaque(result) if self._counts(node) else result
+
+    def dot_of_halves(self, factors: Sequence[str], lanes: int) -> str:
+        """The sums of the products of neighbours of 16 bits in each of the lanes of 32."""
+        words, halves = f"<{lanes} x i32>", f"<{2 * lanes} x i16>"
+        pairs = [(halves, self.text.once(f"bitcast {words} {factor} to {halves}")) for factor in factors]
+        return self.text.define(self.text.call(ADD_PAIRS[lanes], words, pairs, ()))
 
     def _counts(self, node: UOp) -> bool:
         """Whether this is the step from the counter of a loop without state to a position."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 from lazulite.analysis.access import coefficient
 from lazulite.base.errors import StageError
 from lazulite.emit.llvm_compute import ComputeWriter
+from lazulite.emit.llvm_table import ADD_PAIRS
 from lazulite.emit.llvm_values import At
 from lazulite.ir import ops
 from lazulite.ir.dtype import DType, dtypes
@@ -28,7 +29,6 @@ _MULTIPLY: dict[tuple[DType, DType], str] = {
 }  # fmt: skip
 _DOT = {4: "@llvm.x86.avx512.vpdpbusd.128", 8: "@llvm.x86.avx512.vpdpbusd.256", 16: "@llvm.x86.avx512.vpdpbusd.512"}
 """Adds four products of unsigned and signed bytes to each lane; the vectors of AVX2 have it too, under this name."""
-_ADD_PAIRS = {4: "@llvm.x86.sse2.pmadd.wd", 8: "@llvm.x86.avx2.pmadd.wd", 16: "@llvm.x86.avx512.pmaddw.d.512"}
 
 
 class MatrixWriter(ComputeWriter):
@@ -105,7 +105,7 @@ class MatrixWriter(ComputeWriter):
         if set(types) == {dtypes.uint8, dtypes.int8} and lanes in _DOT:
             operands = [(words, value) for value in (total, factors[dtypes.uint8], factors[dtypes.int8])]
             return self.text.define(self.text.call(_DOT[lanes], words, operands, ()))
-        if set(types) != {dtypes.int16} or lanes not in _ADD_PAIRS:
+        if set(types) != {dtypes.int16} or lanes not in ADD_PAIRS:
             names = " by ".join(dtype.name for dtype in types)
             raise StageError("emit.llvm", f"no instruction adds products of {names} in {lanes} lanes")
         return self._add_pairs(total, [self._neighbours(factor, at, lanes) for factor in (right, left)], lanes)
@@ -120,10 +120,7 @@ class MatrixWriter(ComputeWriter):
 
     def _add_pairs(self, total: str, factors: list[str], lanes: int) -> str:
         """Both products of each lane added to it; one instruction where the target has it."""
-        words, halves = f"<{lanes} x i32>", f"<{2 * lanes} x i16>"
-        pairs = [(halves, self.text.once(f"bitcast {words} {factor} to {halves}")) for factor in factors]
-        products = self.text.define(self.text.call(_ADD_PAIRS[lanes], words, pairs, ()))
-        return self.text.define(f"add {words} {products}, {total}")
+        return self.text.define(f"add <{lanes} x i32> {self.dot_of_halves(factors, lanes)}, {total}")
 
     # --- tiles ------------------------------------------------------------------------------------
 

@@ -46,6 +46,8 @@ UNSIGNED_INDEX = {ops.FLOORDIV: "udiv", ops.MOD: "urem"}
 
 # The instructions of AVX-512 that only intrinsics of its own reach work on registers of these sizes.
 REGISTER_BYTES = (16, 32, 64)
+# The instruction that multiplies signed 16-bit integers and adds neighbours, by lanes of 32 bits.
+ADD_PAIRS = {4: "@llvm.x86.sse2.pmadd.wd", 8: "@llvm.x86.avx2.pmadd.wd", 16: "@llvm.x86.avx512.pmaddw.d.512"}
 # What `vrange` is to do: choose the smaller or larger, with its own sign.
 RANGE_CONTROL = {ops.MINNUM: 4, ops.MAXNUM: 5}
 

@@ -114,6 +114,11 @@ def _fma(x: Scalar, y: Scalar, z: Scalar) -> Scalar | Fraction:
     return exact if exact else x * y + z  # the sum of floats knows the sign of a zero
 
 
+def _dot_of_halves(x: int, y: int) -> int:
+    low_x, low_y = [((word + (1 << 15)) & 0xFFFF) - (1 << 15) for word in (x, y)]
+    return low_x * low_y + (x >> 16) * (y >> 16)
+
+
 def _floor_divide(x: int, y: int) -> int:
     return 0 if y == 0 else x // y
 
@@ -166,6 +171,8 @@ MINNUM = op("minnum", 2, "elementwise", "The smaller, but for a NaN the other op
             associates=True, identity=_nan)
 NEG = op("neg", 1, "elementwise", "The negative; -0.0 for 0.0.", accepts=INTS | FLOATS, result=same_type,
          meaning=operator.neg, symbol="-")
+DOT2 = op("dot2", 2, "elementwise", "The sum of the products of the two signed 16-bit halves of 32-bit integers, which "
+          "wraps around.", accepts=frozenset({dtypes.int32}), result=same_type, meaning=_dot_of_halves, commutes=True)
 FMA = op("fma", 3, "elementwise", "x * y + z with one rounding.", accepts=NUMBERS, result=same_type, meaning=_fma)
 
 # --- elementwise: comparison, logic and choice -------------------------------------------------

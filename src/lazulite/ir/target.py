@@ -157,6 +157,7 @@ def _native(features: frozenset[str]) -> frozenset[tuple[Op, DType]]:
     pairs -= {(ops.NEG, dtypes.index)}
     pairs |= {(op, dtypes.index) for op in (ops.FLOORDIV, ops.MOD)}
     pairs |= {(op, dtype) for op in (ops.DIV, ops.SQRT) for dtype in _WIDE_FLOATS}
+    pairs |= {(ops.DOT2, dtypes.int32)}
     if "fma" in features:
         pairs |= {(ops.FMA, dtype) for dtype in _WIDE_FLOATS}
     if "sse4.1" in features:

@@ -9,20 +9,29 @@ keys and values into the cache and gives hidden states; `logits` makes scores of
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
+from types import MappingProxyType
 
 from lazulite.base.errors import FormatError
 from lazulite.llm.cache import Cache, Places
 from lazulite.llm.config import Config
+from lazulite.llm.packed import MOST_ROWS, PackedMatrix
 from lazulite.llm.rope import angles, turned
 from lazulite.llm.stretching import Rope
 from lazulite.tensor.tensor import Tensor
 
 
 class Model:
-    """A model with its weights; `positions` is the longest text that it is asked for."""
+    """A model with its weights; `positions` is the longest text that it is asked for.
 
-    def __init__(self, config: Config, weights: Mapping[str, Tensor], positions: int) -> None:
-        self.config, self.weights = config, dict(weights)
+    `packed` are matrices among the weights that are multiplied with few rows in another form.
+    """
+
+    def __init__(
+        self, config: Config, weights: Mapping[str, Tensor], positions: int,
+        packed: Mapping[str, PackedMatrix] = MappingProxyType({}),
+    ) -> None:  # fmt: skip
+        self.config, self.weights, self.packed = config, dict(weights), packed
         factors = weights.get("rope_freqs.weight", weights.get("rope_factors_short.weight"))
         self.angles: dict[Rope, tuple[Tensor, Tensor]] = {}
         for block in range(config.blocks):
@@ -158,7 +167,12 @@ class Model:
     # --- parts ------------------------------------------------------------------------------------
 
     def _linear(self, x: Tensor, name: str) -> Tensor:
-        return x.linear(self.weights[name + ".weight"].transpose(), self.weights.get(name + ".bias"))
+        bias, packed = self.weights.get(name + ".bias"), self.packed.get(name + ".weight")
+        few = all(type(size) is int for size in x.shape[:-1]) and prod(x.shape[:-1]) <= MOST_ROWS
+        if packed is None or not few:
+            return x.linear(self.weights[name + ".weight"].transpose(), bias)
+        products = packed.times(x.reshape(-1, x.shape[-1])).reshape(*x.shape[:-1], -1)
+        return products if bias is None else products + bias
 
     def _norm_if_there(self, x: Tensor, name: str) -> Tensor:
         return self._norm(x, name) if name + ".weight" in self.weights else x

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from lazulite.base.errors import FormatError
 from lazulite.formats import gguf
 from lazulite.formats.load import load
 from lazulite.llm.config import Config, from_gguf, from_hugging_face
+from lazulite.llm.packed import PackedMatrix, pack
 from lazulite.tensor.tensor import Tensor
 
 _BLOCK = re.compile(r"(?:model\.layers|transformer\.h|h)\.(\d+)\.(.+)")
@@ -45,10 +47,20 @@ _EXPERT_PARTS = {"w1": "ffn_gate", "w3": "ffn_up", "w2": "ffn_down", "gate_proj"
 _IGNORED = re.compile(r".*(rotary_emb\.inv_freq|\.attn\.bias|\.attn\.masked_bias)")
 
 
-def from_gguf_file(path: Path) -> tuple[Config, dict[str, Tensor], Mapping[str, Any]]:
-    """The configuration, the weights and the metadata of a GGUF file."""
+@dataclass(frozen=True)
+class Contents:
+    """What a GGUF file holds of a model."""
+
+    config: Config
+    weights: dict[str, Tensor]
+    packed: dict[str, PackedMatrix]
+    metadata: Mapping[str, Any]
+
+
+def from_gguf_file(path: Path) -> Contents:
+    """A model in a GGUF file; quantised matrices are packed for products with few rows, too."""
     file = gguf.read(path)
-    return from_gguf(file.metadata, str(path)), file.tensors(), file.metadata
+    return Contents(from_gguf(file.metadata, str(path)), file.tensors(), pack(file.entries), file.metadata)
 
 
 def from_folder(folder: Path) -> tuple[Config, dict[str, Tensor]]:

@@ -119,7 +119,14 @@ def complement(node: UOp, native: Native) -> UOp:
     return x ^ -1 if x.dtype.is_int else x ^ True
 
 
+def dot_of_halves(node: UOp, native: Native) -> UOp:
+    """The halves with their signs, multiplied and added in 32 bits: each product fits."""
+    x, y = node.src
+    return ((x << 16) >> 16) * ((y << 16) >> 16) + (x >> 16) * (y >> 16)
+
+
 RULES: dict[Op, Rule] = {
+    ops.DOT2: dot_of_halves,
     ops.FLOORDIV: floordiv,
     ops.MOD: modulo,
     ops.SHL: shift_left,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Self
 
-from lazulite.base.errors import ShapeError
+from lazulite.base.errors import DTypeError, ShapeError
 from lazulite.ir import dtype as types
 from lazulite.ir import ops
 from lazulite.ir.dtype import DType, dtypes
@@ -76,6 +76,19 @@ class ProductMethods(MathMethods, ArrangeMethods, ReduceMethods, ConvertMethods)
         shape = _broadcast(function, self, other, x.shape, y.shape)
         terms = expanded(x, shape) * expanded(y, shape)
         return self._derived(_without_last(reduced(ops.ADD, terms, (len(shape) - 1,)), 1).cast(result))
+
+    def dot2(self, other: Any) -> Self:
+        """The sum of the products of the two signed 16-bit halves of int32 elements; it wraps around.
+
+        Where the processor has an instruction for it (`pmaddwd`), it is one. DTypeError for another type.
+
+        >>> Tensor([(3 << 16) + 2]).dot2(Tensor([(10 << 16) + 5])).tolist()
+        [40]
+        """
+        x, y = self._matched("dot2", other)
+        if x.dtype is not dtypes.int32:
+            raise DTypeError("dot2", f"int32 elements are needed, got {x.dtype.name}", about={"left": self})
+        return self._derived(UOp.apply(ops.DOT2, x, y))
 
     def linear(self, weight: Self, bias: Self | None = None, dtype: DTypeLike | None = None) -> Self:
         """self @ weight + bias; a weight of one axis multiplies elementwise.

@@ -1,0 +1,47 @@
+"""Packed matrices give the products of the matrices that their bytes stand for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lazulite import Tensor
+from lazulite.formats.quants import QUANTS
+from lazulite.llm.packed import MOST_ROWS, PackedMatrix
+
+KINDS = {kind.name: kind for kind in QUANTS.values() if kind.name in ("Q4_0", "Q4_1", "Q8_0")}
+
+
+def blocks(name: str, rows: int, columns: int) -> np.ndarray[Any, Any]:
+    """Random blocks with scales of usual size."""
+    random, kind = np.random.default_rng(0), KINDS[name]
+    data = random.integers(0, 256, (rows, columns // 32, kind.nbytes), dtype=np.uint8)
+    floats = 4 if name == "Q4_1" else 2
+    scales = random.uniform(-0.1, 0.1, (rows, columns // 32, floats // 2)).astype(np.float16)
+    data[..., :floats] = scales.view(np.uint8).reshape(rows, columns // 32, floats)
+    return data.reshape(rows, -1)
+
+
+@pytest.mark.parametrize("rows", [1, 3, MOST_ROWS])
+@pytest.mark.parametrize("name", KINDS)
+def test_products_are_those_of_the_floats(name: str, rows: int) -> None:
+    """The error is that of rounding a row to 16 bits: far below that of float16."""
+    data = Tensor(blocks(name, 40, 96))
+    x = np.random.default_rng(1).normal(size=(rows, 96)).astype(np.float32)
+    matrix = KINDS[name].dequantize(data, (40, 96)).numpy().astype(np.float64)
+
+    found = PackedMatrix(KINDS[name], data).times(Tensor(x)).numpy()
+
+    bound = 2e-5 * (np.abs(x) @ np.abs(matrix).T)
+    assert (np.abs(found - x @ matrix.T) <= bound).all()
+
+
+def test_a_row_of_zeros_gives_zeros_and_a_nan_stays() -> None:
+    matrix = PackedMatrix(KINDS["Q4_0"], Tensor(blocks("Q4_0", 8, 64)))
+    x = np.zeros((2, 64), dtype=np.float32)
+    x[1, 3] = np.nan
+    found = matrix.times(Tensor(x)).numpy()
+
+    assert (found[0] == 0).all() and np.isnan(found[1]).all()
