@@ -5,7 +5,7 @@ from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.target import target
 
-WRITTEN_OUT = {ops.WHERE, ops.CAST, ops.BITCAST}
+WRITTEN_OUT = {ops.WHERE, ops.CAST, ops.BITCAST, ops.DOT2}
 
 
 def test_every_operation_that_a_target_has_is_in_the_table():
