@@ -9,8 +9,7 @@ which the first and last stay.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from lazulite.base.errors import ArgumentError, ShapeError
 from lazulite.ir import ops
@@ -113,8 +112,7 @@ class ResampleMethods(FunctionMethods, ProductMethods, GatherMethods):
         return (x <= 1).where(near, (x < 2).where(far, 0))
 
 
-@dataclass(frozen=True, slots=True)
-class _Grid:
+class _Grid(NamedTuple):
     """Old and new elements of an axis, and how places follow from numbers."""
 
     old: int
