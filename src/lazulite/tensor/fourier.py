@@ -15,6 +15,9 @@ from functools import cache
 from typing import Any
 
 from lazulite.base.errors import ArgumentError, ShapeError
+from lazulite.ir import ops
+from lazulite.ir.dtype import dtypes
+from lazulite.ir.uop import UOp
 from lazulite.tensor.base import one_axis, wide_dtype
 
 _LARGEST = 64
@@ -68,8 +71,7 @@ def _split(x: Any, factors: Sequence[int], inverse: bool) -> Any:
     b = x.shape[-2] // a
     columns = x.unflatten(-2, (a, b)).transpose(-3, -2)  # (.., b, a, 2)
     columns = _multiplied(columns, a, inverse)
-    turns = [[_root(i * j, a * b, inverse) for j in range(a)] for i in range(b)]
-    columns = times(columns, _pairs(x, turns))
+    columns = times(columns, _roots(x, _numbers(x, b).unsqueeze(1) * _numbers(x, a), a * b, inverse))
     rows = _split(columns.transpose(-3, -2), rest, inverse)  # (.., a, b, 2)
     return rows.transpose(-3, -2).flatten(-3, -2)
 
@@ -84,13 +86,16 @@ def _root(power: int, n: int, inverse: bool) -> complex:
     return cmath.exp((2j if inverse else -2j) * math.pi * power / n)
 
 
-def _pairs(x: Any, numbers: Any) -> Any:
-    """Complex numbers in nested lists as a tensor of pairs beside `x`."""
+def _numbers(x: Any, count: int) -> Any:
+    """0, 1, .. as int64, on the device of `x`."""
+    return x._derived(UOp(ops.IOTA, dtypes.int64, (), count))
 
-    def parted(value: Any) -> Any:
-        return [parted(each) for each in value] if isinstance(value, list) else [value.real, value.imag]
 
-    return type(x)(parted(numbers), dtype=x.dtype, device=x.device)
+def _roots(x: Any, powers: Any, n: int, inverse: bool) -> Any:
+    """exp(-2 pi i power / n) as pairs in the type of `x`; angles are those of whole numbers below n."""
+    angle = (powers % n).cast(dtypes.float64) * (2 * math.pi / n)
+    sine = angle.sin()
+    return angle.cos().stack(sine if inverse else -sine, dim=-1).cast(x.dtype)
 
 
 def _multiplied(x: Any, n: int, inverse: bool) -> Any:
@@ -113,15 +118,14 @@ def _by_convolution(x: Any, inverse: bool) -> Any:
     """j k = (j^2 + k^2 - (k - j)^2) / 2, so a transform is a convolution between two turns."""
     n = x.shape[-2]
     size = 1 << (2 * n - 2).bit_length()
-    chirp = [_root(k * k % (2 * n), 2 * n, inverse) for k in range(n)]
-    back = [0j] * size
-    for k, w in enumerate(chirp):
-        back[k] = back[-k] = w.conjugate()
-    turned = times(x, _pairs(x, chirp))
-    filled = turned.pad([(0, 0)] * (x.ndim - 2) + [(0, size - n), (0, 0)])
-    product = times(_along_last(filled, False), _along_last(_pairs(x, back), False))
+    number, place = _numbers(x, n), _numbers(x, size)
+    away = place.minimum(size - place)
+    chirp = _roots(x, number * number, 2 * n, inverse)
+    back = (away < n).unsqueeze(-1).where(_roots(x, away * away, 2 * n, not inverse), 0)
+    filled = times(x, chirp).pad([(0, 0)] * (x.ndim - 2) + [(0, size - n), (0, 0)])
+    product = times(_along_last(filled, False), _along_last(back, False))
     mixed = _along_last(product, True) / size
-    return times(mixed.shrink([*[None] * (x.ndim - 2), (0, n), None]), _pairs(x, chirp))
+    return times(mixed.shrink([*[None] * (x.ndim - 2), (0, n), None]), chirp)
 
 
 # --- arguments -------------------------------------------------------------------------------------
