@@ -172,7 +172,7 @@ def _runs(tensor: Any, values: Any, order: Any, with_inverse: bool, with_counts:
     results = [values.take(places)]
     if with_inverse:
         number = first.cast(dtypes.int32).cumsum(0) - 1 if size else first.cast(dtypes.int32)
-        inverse = number if order is None else number.scatter(0, order, number) if size else number
+        inverse = number if order is None else number.zeros_like().scatter(0, order, number) if size else number
         results.append(inverse.reshape(tensor.shape))
     if with_counts:
         ends = places[1:].cat(places[:1].full_like(size)) if size else places

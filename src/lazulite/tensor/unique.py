@@ -41,7 +41,7 @@ def _neighbours(tensor: Any, axis: int, rows: Any, order: Any, with_inverse: boo
     results = [found]
     if with_inverse:
         number = first.cast(dtypes.int32).cumsum(0) - 1 if size else first.cast(dtypes.int32)
-        results.append(number if order is None or not size else number.scatter(0, order, number))
+        results.append(number if order is None or not size else number.zeros_like().scatter(0, order, number))
     if with_counts:
         results.append(places[1:].cat(places[:1].full_like(size)) - places if size else places)
     return results[0] if len(results) == 1 else tuple(results)
