@@ -13,6 +13,7 @@ from functools import cache
 from lazulite.base.errors import DTypeError, EffectError, ShapeError
 from lazulite.ir import ops
 from lazulite.ir.calls import Run, arguments_of, gradient_of, memory_below, parsed, touched_slots
+from lazulite.ir.launches import in_turn
 from lazulite.ir.size import varies
 from lazulite.ir.text import to_text
 from lazulite.ir.uop import UOp, substitute, toposort
@@ -155,16 +156,19 @@ def launch_kernel(fusion: Fusion, group: Group) -> Kernel:
 
 
 def _bound(kernel: UOp, memories: dict[int, Memory]) -> tuple[UOp, tuple[Argument, ...]]:
-    """The kernel with one PARAM for each memory (and type): two slots of one memory become one."""
+    """The kernel with one PARAM for each memory (and type): two slots of one memory become one.
+
+    Memory that is taken in turn keeps a PARAM of its own: who reads it through another slot does not take turns.
+    """
     params = [node for node in toposort(kernel) if node.op is ops.PARAM]
-    sizes: dict[tuple[Memory, object], int] = {}
-    for param in params:
-        key = (memories[param.arg[0]], param.dtype)
+    serial = in_turn(kernel)
+    keys = {p: (memories[p.arg[0]], p.dtype, p if p in serial else None) for p in params}
+    sizes: dict[tuple[Memory, object, UOp | None], int] = {}
+    for param, key in keys.items():
         sizes[key] = max(sizes.get(key, 0), element_count(param.shape))
     slots = {key: slot for slot, key in enumerate(sizes)}
     table = {}
-    for param in params:
-        key = (memories[param.arg[0]], param.dtype)
+    for param, key in keys.items():
         table[param] = UOp(ops.PARAM, param.dtype, (), (slots[key], (sizes[key],), ""))
     (sink,) = normalise(*substitute([kernel], table))
-    return sink, tuple([Argument(memory) for memory, _ in slots])
+    return sink, tuple([Argument(memory) for memory, *_ in slots])
