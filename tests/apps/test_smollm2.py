@@ -6,6 +6,7 @@ computed by transformers (LlamaForCausalLM, float32) on the weights as the packa
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
@@ -53,6 +54,20 @@ def test_scores_are_those_of_a_float32_reference(model: Transformer) -> None:
 
     assert FIRST_SCORES == pytest.approx(scores[:5].tolist(), abs=2e-3)
     assert (504, 25.3254) == (int(scores.argmax()), pytest.approx(float(scores.max()), abs=2e-3))
+
+
+def test_texts_become_the_tokens_that_llama_cpp_makes_of_them(model: Transformer) -> None:
+    """`smollm2_tokens.json` holds texts in many scripts and random Unicode, with the tokens that llama.cpp gave.
+
+    The two programs know different versions of Unicode, so that code points which are assigned in one only may be
+    split elsewhere: of 182 texts one differs in such a place.
+    """
+    expected = json.loads(Path(__file__).with_name("smollm2_tokens.json").read_text())
+    differing = [text for text, tokens in expected if tokens != model.tokenizer.encode(text)]
+
+    assert len(differing) <= 1 and all(max(map(ord, text)) > 0xFFFF for text in differing)
+    known = [(text, tokens) for text, tokens in expected if max(map(ord, text)) <= 0xFFFF]  # it lacks some rare bytes
+    assert all(text == model.tokenizer.decode(tokens, special=True) for text, tokens in known)
 
 
 @pytest.mark.slow
