@@ -92,7 +92,7 @@ MISTAKES: dict[str, Mistake] = {
     "text as operand": (lambda: a + "x", DTypeError, ["add:", "str", "'x'"]),
     "number as weight": (lambda: a.conv2d(3), DTypeError, ["conv2d:", "weight is a tensor, got int 3"]),
     "list as number": (lambda: a.celu([1]), DTypeError, ["celu:", "alpha is a number, got list [1]", "Try: celu"]),
-    "device as number": (lambda: a.to(5), DTypeError, ["to:", "device is a text or None, got int 5"]),
+    "device as number": (lambda: a.to(5), DTypeError, ["to:", "a device, a dtype or like a tensor, got int"]),
     # gradients
     "backward of many": (lambda: here.backward(), ShapeError, ["backward:", "(2,)", "sum() or .mean()"]),
     "backward of integers": (lambda: Tensor([1]).backward(), GradientError, ["backward:", "float", "int32"]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Self
 
-from lazulite.base.errors import ShapeError
+from lazulite.base.errors import DTypeError, ShapeError
 from lazulite.ir import dtype as types
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
@@ -88,6 +88,8 @@ class ArrangeMethods(MovementMethods):
         at = one_axis("repeat_interleave", 0 if dim is None else dim, len(x.shape))
         if not isinstance(repeats, int):
             counts = repeats.flatten().tolist() if hasattr(repeats, "flatten") else list(repeats)
+            if not all(isinstance(count, int) for count in counts):
+                raise DTypeError("repeat_interleave", f"repeats are integers, got {repeats!r:.60}")
             if len(counts) == 1:
                 return x.repeat_interleave(counts[0], at)
             if len(counts) != x.shape[at] or min(counts, default=0) < 0:

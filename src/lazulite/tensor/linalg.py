@@ -16,6 +16,10 @@ from lazulite.tensor.base import float_dtype, one_axis, wide_dtype
 from lazulite.tensor.norms import NormMethods
 from lazulite.tensor.sorting import SortMethods
 
+_MOST_STEPS = 1000
+"""Newton and Schulz's iteration has long converged, or never will."""
+_MOST_POWERS = 1 << 12
+"""Each power is a product more in the graph."""
 _STEP = {dtypes.float64: 2.0**-52}
 _HALF_STEP = 2.0**-23
 
@@ -385,6 +389,8 @@ class LinearAlgebraMethods(NormMethods, SortMethods):
         if not self.shape:
             raise ShapeError("vander", "a vector has an axis, got a number", about={"tensor": self})
         count = self.shape[-1] if N is None else N
+        if not 0 <= count <= _MOST_POWERS:
+            raise ArgumentError("vander", f"the powers lie between 0 and {_MOST_POWERS}, got {count}")
         powers = [self * 0 + 1]
         for _ in range(1, count):
             powers.append(powers[-1] * self)
@@ -427,4 +433,6 @@ class LinearAlgebraMethods(NormMethods, SortMethods):
         from lazulite.tensor.solving import like, matrices
 
         matrices("newton_schulz", self)
+        if not 0 <= steps <= _MOST_STEPS:
+            raise ArgumentError("newton_schulz", f"the steps lie between 0 and {_MOST_STEPS}, got {steps}")
         return like(self, orthogonalised(self.cast(float_dtype(self.dtype)), steps, params, eps))

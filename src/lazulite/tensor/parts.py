@@ -11,12 +11,16 @@ from typing import Any, Self
 
 from lazulite.base.errors import AxisError, ShapeError
 from lazulite.ir import ops
+from lazulite.ir.size import most
 from lazulite.ir.uop import UOp
 from lazulite.tensor.base import Shape, expanded, one_axis, sizes_argument
 from lazulite.tensor.create import CreateMethods
 from lazulite.tensor.diagonals import DiagonalMethods
 from lazulite.tensor.gather import GatherMethods
 from lazulite.tensor.indexing import IndexMethods
+
+_MOST_PARTS = 1 << 16
+"""More parts than this and than there are elements are a mistake."""
 
 
 class PartMethods(IndexMethods, GatherMethods, DiagonalMethods, CreateMethods):
@@ -76,7 +80,7 @@ class PartMethods(IndexMethods, GatherMethods, DiagonalMethods, CreateMethods):
         if not self.shape:
             raise ShapeError("tensor_split", "a tensor without axes has no parts", about={"tensor": self})
         if isinstance(given, int):
-            if given <= 0:
+            if not 0 < given <= max(most(size), _MOST_PARTS):
                 raise ShapeError("tensor_split", f"cannot make {given} parts", about={"tensor": self})
             small, larger = divmod(size, given)
             given = [number * small + min(number, larger) for number in range(1, given)]

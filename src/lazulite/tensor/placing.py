@@ -22,6 +22,8 @@ from lazulite.tensor.parts import PartMethods
 from lazulite.tensor.picking import host_positions, position_node
 from lazulite.tensor.sorting import SortMethods
 
+_MOST_PLACES = 1 << 26
+
 
 class PlaceMethods(PartMethods, SortMethods):
     """Placing by positions, and searching."""
@@ -229,6 +231,7 @@ class PlaceMethods(PartMethods, SortMethods):
         >>> Tensor.tril_indices(2, 2).tolist()
         [[0, 1, 1], [0, 0, 1]]
         """
+        _require_small("tril_indices", row, col)
         pairs = [(i, j) for i in range(row) for j in range(min(max(i + offset + 1, 0), col))]
         return cls._pairs(pairs, device, dtype)
 
@@ -239,6 +242,7 @@ class PlaceMethods(PartMethods, SortMethods):
         >>> Tensor.triu_indices(2, 2).tolist()
         [[0, 0, 1], [0, 1, 1]]
         """
+        _require_small("triu_indices", row, col)
         pairs = [(i, j) for i in range(row) for j in range(min(max(i + offset, 0), col), col)]
         return cls._pairs(pairs, device, dtype)
 
@@ -283,6 +287,12 @@ class PlaceMethods(PartMethods, SortMethods):
         if len(edges.shape) != 1:
             raise ShapeError("bucketize", f"boundaries are a vector, got {edges.shape}", about={"boundaries": edges})
         return edges.searchsorted(self, out_int32=out_int32, right=right)  # type: ignore[no-any-return]
+
+
+def _require_small(function: str, row: int, col: int) -> None:
+    """Raise for a matrix whose places nobody can list."""
+    if row * col > _MOST_PLACES:
+        raise ShapeError(function, f"a matrix of {row} rows and {col} columns has too many places to list")
 
 
 def _search(ordered: UOp, values: UOp, right: bool) -> UOp:

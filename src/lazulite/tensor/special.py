@@ -16,6 +16,10 @@ from lazulite.ir.uop import UOp
 from lazulite.tensor.base import constant, expanded, float_dtype
 from lazulite.tensor.pairs import PairMethods
 
+_LARGEST_DIMENSION = 1000
+"""Of a multivariate gamma function: each dimension is a logarithm more."""
+_LARGEST_ORDER = 169
+"""Of a polygamma function: the factorial beyond it is no double."""
 _BITS = {2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}
 
 
@@ -78,6 +82,8 @@ class SpecialMethods(PairMethods):
 
         if n < 0:
             raise ArgumentError("polygamma", f"the order is not negative, got {n}")
+        if n > _LARGEST_ORDER:
+            raise ArgumentError("polygamma", f"the order is {_LARGEST_ORDER} at most, got {n}")
         x = self._double()
         if n < 2:
             return self._inverse(trigamma(x) if n else digamma(x))
@@ -91,8 +97,8 @@ class SpecialMethods(PairMethods):
         """
         from lazulite.tensor.special_series import log_gamma
 
-        if p < 1:
-            raise ArgumentError("mvlgamma", f"the dimension is at least 1, got {p}")
+        if not 1 <= p <= _LARGEST_DIMENSION:
+            raise ArgumentError("mvlgamma", f"the dimension lies between 1 and {_LARGEST_DIMENSION}, got {p}")
         x = self._double()
         total = log_gamma(x) + p * (p - 1) / 4 * math.log(math.pi)
         for step in range(1, p):
