@@ -22,12 +22,16 @@ _OTHERS: dict[str, ContextVar] = {}
 
 
 def getenv(key: str, default: Any = 0) -> Any:
-    """An environment variable as a value of the default's type.
+    """An environment variable as a value of the default's type; a word where a number is wanted says yes or no.
 
     >>> getenv("SURELY_NOT_SET", 5)
     5
     """
-    return type(default)(os.environ.get(key, default))
+    given = os.environ.get(key, default)
+    if isinstance(given, str) and isinstance(default, int):
+        words = {"true": 1, "yes": 1, "on": 1, "false": 0, "no": 0, "off": 0, "": 0}
+        given = words.get(given.lower(), given)
+    return type(default)(given)
 
 
 class ContextVar:
