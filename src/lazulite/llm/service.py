@@ -14,6 +14,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
 
 from lazulite.base.errors import LazuliteError
+from lazulite.base.terminal import say
 from lazulite.llm.batching import Request, Step
 from lazulite.llm.sampling import Sampling
 from lazulite.llm.transformer import Transformer
@@ -145,7 +146,8 @@ class Service:
             answer.tell(error)
 
     def _fail(self, error: Exception) -> None:
-        """End everything that runs, and forget what the cache holds."""
+        """End everything that runs, forget what the cache holds, and tell whoever watches the process why."""
+        say(f"lazulite: a step of the model failed: {type(error).__name__}: {error}")
         for slot in self.transformer.scheduler.slots:
             slot.request = slot.sampler = None
             slot.held, slot.pending = [], []
