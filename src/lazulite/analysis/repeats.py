@@ -22,12 +22,15 @@ def repeats(place: UOp, ranges: Iterable[UOp]) -> frozenset[UOp]:
 
 
 def _digits(place: UOp) -> set[UOp]:
-    """The terms whose values follow from the index: each weighs more than all smaller ones can add up to."""
-    varying = [pair for pair in linear(place).terms.items() if pair[0].bounds[0] != pair[0].bounds[1]]
-    terms = sorted(varying, key=lambda pair: abs(pair[1]))
+    """The terms whose values follow from the index: each weighs more than all smaller ones can add up to.
+
+    What is the same in all turns, such as an argument of the kernel, moves all elements alike.
+    """
+    terms = linear(place).terms.items()
+    varying = [pair for pair in terms if pair[0].ranges and pair[0].bounds[0] != pair[0].bounds[1]]
     found: list[UOp] = []
     span, alone = 0, True
-    for term, factor in terms:
+    for term, factor in sorted(varying, key=lambda pair: abs(pair[1])):
         low, high = term.bounds
         if abs(factor) <= span:
             if alone:

@@ -88,8 +88,8 @@ def best_tile(facts: KernelFacts) -> Tile | None:
     found = contraction(node)
     if found is None or set(facts.outer) != node.ranges or not _worthwhile(found.left, found.right):
         return None
-    if not all(map(is_fixed, node.src[0].ranges)):
-        return None
+    if not all(map(is_fixed, node.src[1:])) or (not all(map(is_fixed, node.ranges)) and any(map(_windows, facts.hot))):
+        return None  # blocks of a sum, and windows, want sizes that are known
     scalar_costs = {load: _scalar_cost(facts, load, node) for load in facts.hot}
     tiles = [
         tile
@@ -242,20 +242,22 @@ class _Scheduler:
     def _cut_rows(self) -> None:
         for r in by_order(self.tile.scalar_side):
             size = self.tile.rows.get(r, 1)
-            self.parts[r] = self.plan.rows(r.arg[0], extent(r), size) if size > 1 else [_whole(r)]
+            if size == 1:
+                self.parts[r] = [_whole(r)]
+            elif is_fixed(r):
+                self.parts[r] = self.plan.rows(r.arg[0], extent(r), size)
+            else:
+                self.parts[r] = self.plan.open_rows(r.arg[0], r.src[0], size)
 
     def _cut_panels(self) -> None:
         for r in by_order(self.tile.node.ranges - self.tile.scalar_side):
-            if r is self.tile.lane:
-                self.parts[r] = self.plan.vectors(
-                    r.arg[0],
-                    extent(r),
-                    self.facts.lanes,
-                    self.tile.vectors,
-                    masked=self.facts.target.vector_bytes == 64,
-                )
-            else:
-                self.parts[r] = [_whole(r)]
+            self.parts[r] = self._vectors(r) if r is self.tile.lane else [_whole(r)]
+
+    def _vectors(self, r: UOp) -> list[Part]:
+        lanes, vectors = self.facts.lanes, self.tile.vectors
+        if not is_fixed(r):
+            return self.plan.open_vectors(r.arg[0], r.src[0], lanes, vectors)
+        return self.plan.vectors(r.arg[0], extent(r), lanes, vectors, masked=self.facts.target.vector_bytes == 64)
 
     # --- order ----------------------------------------------------------------------------------
 

@@ -7,6 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lazulite.analysis.repeats import repeats
+from lazulite.ir import ops
+from lazulite.ir.dtype import dtypes
 from lazulite.ir.uop import UOp, index
 from lazulite.simplify.normal import normalise
 from support.index_grid import grid, loop, values
@@ -36,6 +38,13 @@ def test_a_range_of_one_turn_hides_nothing(step: int) -> None:
     single = loop(1, 3)
 
     assert not repeats(M * 5 + N + single * step, [M, N, single])
+
+
+@pytest.mark.parametrize("step", [1, 5, 12])
+def test_an_argument_moves_all_elements_alike(step: int) -> None:
+    start = UOp(ops.SCALAR, dtypes.index, (), (0, 0, 100))
+
+    assert not repeats(M * 5 + N + start * step, [M, N])
 
 
 @given(st.lists(st.tuples(st.integers(2, 4), st.integers(0, 20)), min_size=1, max_size=3))

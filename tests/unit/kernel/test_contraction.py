@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lazulite.ir import ops
 from lazulite.ir.dtype import DType, dtypes
 from lazulite.ir.target import target
-from lazulite.ir.uop import UOp, index
+from lazulite.ir.uop import UOp, index, substitute, toposort
 from lazulite.kernel.contraction import choose_product
 from lazulite.kernel.facts import KernelFacts
 from lazulite.kernel.heuristic import choose
@@ -128,6 +128,37 @@ def _expected(memory, m: int, n: int, k: int, dtype: DType, left: bool, right: b
     b = b.reshape(n, k).T if right else b.reshape(k, n)
     with np.errstate(over="ignore"):
         return np.maximum(a @ b + memory[3].astype(wide), 0)
+
+
+@pytest.mark.parametrize("machine", TARGETS)
+@settings(max_examples=25)
+@given(
+    sizes=st.tuples(st.integers(8, 70), st.integers(8, 90), st.sampled_from([7, 64, 700])),
+    axis=st.sampled_from([0, 1]), taken=st.floats(0, 1), left=st.booleans(), right=st.booleans(), chunks=st.integers(1, 4),
+)  # fmt: skip
+def test_a_product_of_rows_or_columns_whose_number_varies_is_blocked_too(
+    machine, sizes, axis, taken, left, right, chunks
+):
+    (m, n, k), turns = sizes, [sizes[0], sizes[1]]
+    turns[axis] = round(taken * sizes[axis])
+    whole = matmul(m, n, k, left=left, right=right)
+    kernel = _varying(whole, axis, sizes[axis])
+    memory = random_memory(whole, Random(5)) | {4: np.asarray(turns[axis])}
+    steps = choose(kernel, TARGETS[machine])
+    found = compiled(kernel, TARGETS[machine], steps, memory, chunks)[0].reshape(m, n)
+    expected = memory[0].reshape(m, n).copy()
+    product = _expected(memory, m, n, k, dtypes.float32, left, right)
+    expected[: turns[0], : turns[1]] = product[: turns[0], : turns[1]]
+
+    assert choose_product(KernelFacts(kernel, TARGETS[machine])) == steps
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-3)
+
+
+def _varying(kernel: UOp, axis: int, most: int) -> UOp:
+    """The kernel with so many turns of an axis as an argument says."""
+    (r,) = [node for node in toposort(kernel) if node.op is ops.RANGE and node.arg[0] == (axis,)]
+    turns = UOp(ops.SCALAR, dtypes.index, (), (4, 0, most))
+    return substitute([kernel], {r: r.replace(src=(turns,))})[0]
 
 
 def test_a_long_sum_is_made_in_blocks():
