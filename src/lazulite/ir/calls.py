@@ -63,6 +63,8 @@ class Run(NamedTuple):
     """The slots of the arguments that the gradient has values for."""
     pure: bool = False
     """Whether the results are values like others: the kernel may run in other memory that holds the same."""
+    fresh: tuple[int, ...] = ()
+    """The written sources of a pure run of which it writes every element and reads none that it has not written."""
 
     def to_text(self) -> str:
         """The run as a quoted string without line ends or comment signs."""

@@ -59,5 +59,7 @@ def launched(launch: UOp, held: list[Values]) -> Values:
     for i, bound in enumerate(run.bindings):
         if bound >= 0:
             held[i] = held[bound]
+    for i in run.fresh:
+        held[i] = [None] * len(held[i])
     run_kernel(parsed(run.kernel), dict(zip(run.slots, held, strict=True)), {})
     return held[run.result]

@@ -12,6 +12,7 @@ and what a turn loads is what earlier turns have left (`in_turn`).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from lazulite.ir import ops
 from lazulite.ir.calls import Run, touched_slots
@@ -25,11 +26,12 @@ def in_turn(kernel: UOp) -> frozenset[UOp]:
     return frozenset(s.src[0] for s in stores if any(node.op is ops.LOAD for node in toposort(s.src[1])))
 
 
-def launch(kernel: UOp, *sources: UOp, gradient: Sequence[UOp | None] = ()) -> list[UOp]:
+def launch(kernel: UOp, *sources: UOp, gradient: Sequence[UOp | None] = (), fresh: tuple[int, ...] = ()) -> list[UOp]:
     """What the memories that a kernel writes hold after it ran on the sources, in the order of their slots.
 
     `kernel` is a SINK over PARAMs, flat and on no device, with the slots of the sources.  `gradient` holds a
-    value, or None, for each source; its PARAMs are those that `ir/calls.py` tells of for a traced gradient.
+    value, or None, for each source; its PARAMs are those that `ir/calls.py` tells of for a traced gradient.  Of the
+    sources in the slots `fresh` only shape and type count: the kernel writes all of their elements.
 
     >>> memory = UOp(ops.PARAM, dtypes.int32, (), (0, (3,), ""))
     >>> place = UOp.range(3, 0)
@@ -37,14 +39,21 @@ def launch(kernel: UOp, *sources: UOp, gradient: Sequence[UOp | None] = ()) -> l
     >>> launch(kernel, UOp(ops.IOTA, dtypes.int32, (), 3))[0].shape
     (3,)
     """
+    runs = _runs(kernel, len(sources), tuple(gradient), fresh)
+    return [UOp(ops.LAUNCH, sources[run.result].dtype, sources, run) for run in runs]
+
+
+@lru_cache(maxsize=512)
+def _runs(kernel: UOp, count: int, gradient: tuple[UOp | None, ...], fresh: tuple[int, ...]) -> list[Run]:
+    """What the LAUNCH of each result says."""
     from lazulite.ir.text import to_text
 
-    count = len(sources)
     touched = touched_slots(kernel, count)
     bindings = tuple([slot if slot in touched.writes else -1 for slot in range(count)])
-    run = Run(to_text(kernel, "KERNEL"), tuple(range(count)), touched.reads, touched.writes, bindings, pure=True)
+    slots = tuple(range(count))
+    run = Run(to_text(kernel, "KERNEL"), slots, touched.reads, touched.writes, bindings, pure=True, fresh=fresh)
     known = [(slot, part) for slot, part in enumerate(gradient) if part is not None]
     if known:
         body = UOp(ops.SINK, dtypes.void, tuple([part for _, part in known]))
         run = run._replace(gradient=to_text(body, "TENSOR"), wrt=tuple([slot for slot, _ in known]))
-    return [UOp(ops.LAUNCH, sources[i].dtype, sources, run._replace(result=i)) for i in touched.writes]
+    return [run._replace(result=i) for i in touched.writes]

@@ -98,11 +98,15 @@ def _transpose(facts: KernelFacts, lanes: frozenset[UOp], found: Transposition) 
 
 
 def _in_turn(facts: KernelFacts) -> tuple[Step, ...]:
-    """The steps for a kernel that may store to one element again: its loops nest as they are written."""
+    """The steps for a kernel that may store to one element again: its loops nest as they are written.
+
+    A range that is written as parallel says that its turns never meet, even where no bound shows it.
+    """
     plan, lanes = Plan(), frozenset[UOp]() if facts.reductions else choose_lanes(facts)
     parts = {r: _cut(facts, plan, r, lanes, Tiles()) for r in facts.outer}
     if _is_worth_threads(facts, lanes, _STREAMED):
-        _parallel(plan, parts, list(takewhile(lambda r: r not in facts.serial, facts.outer)))
+        apart = takewhile(lambda r: r.arg[1] == "parallel" or r not in facts.serial, facts.outer)
+        _parallel(plan, parts, list(apart))
     return tuple(plan.steps)
 
 

@@ -42,6 +42,8 @@ def stores_of(value: UOp, target: UOp | None, number: int) -> list[Store]:
             previous = previous.src[0]
         elif previous.op is ops.LAUNCH:
             writes.append(((), previous, previous))
+            if is_fresh(previous):
+                break
             previous = previous.src[previous.arg.result]
         else:
             break
@@ -68,13 +70,19 @@ def _from_whole(value: UOp, writes: list[_Step]) -> list[_Step]:
         launch = writes[position][1]
         if not writes[position][0]:
             before = launch.src[launch.arg.result]
-            return [*writes[: position + 1], ((), before, before)]
+            filled = [] if is_fresh(launch) else [((), before, before)]
+            return [*writes[: position + 1], *filled]
     return [((), value, value)]
 
 
 def is_bound(value: UOp) -> bool:
     """Whether this is what a kernel leaves in the very memory that its call names."""
     return value.op is ops.LAUNCH and not value.arg.pure
+
+
+def is_fresh(launch: UOp) -> bool:
+    """Whether the kernel writes all of the memory that its call names, whatever was there."""
+    return launch.arg.result in launch.arg.fresh
 
 
 def copied(value: UOp) -> UOp:
@@ -123,7 +131,7 @@ def _chain_in_memory(
 ) -> list[UOp]:
     """What one memory holds in turn until it holds the result of a launch."""
     chain = [launch]
-    while chain[-1].op is ops.LAUNCH:
+    while chain[-1].op is ops.LAUNCH and not is_fresh(chain[-1]):
         sources = chain[-1].src
         before = sources[chain[-1].arg.result]
         read_too = len(users[before]) > 1 or sources.count(before) > 1

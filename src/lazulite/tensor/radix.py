@@ -27,10 +27,9 @@ _FEW = 64
 _LONG, _WIDE, _NARROW = 8192, 11, 8
 """From this length on digits have 11 bits, whose counts just fit the nearest cache; in shorter rows, where the
 counts weigh more, they have 8."""
-_PARALLEL, _BLOCKS = 1 << 17, 16
-"""From this length on a row is counted and placed in so many blocks, by all threads."""
-_LAST = (1 << 64) - 1
-"""A word behind all others."""
+_BLOCK, _BLOCKS = 8192, 16
+"""The least size of the blocks in which a row is counted and placed, by all threads, and how many there are of all
+rows at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +39,7 @@ class _Form:
     rows: int
     blocks: int
     size: int
+    word: DType
 
     @property
     def parts(self) -> int:
@@ -71,24 +71,27 @@ def order_of(keys: UOp, running_sum: Callable[[UOp], UOp]) -> UOp:
 
 
 def _ordered(keys: UOp, order: UOp, bits: int, running_sum: Callable[[UOp], UOp]) -> UOp:
-    """What stands in `order`, by 32-bit keys that beside it lie in one word, so that one store moves both."""
-    words = (keys.cast(dtypes.uint64) << 32) | order.cast(dtypes.uint64)
-    rows, size = words.shape
-    width = _WIDE if size >= _LONG else _NARROW
-    blocks = _BLOCKS if size >= _PARALLEL else 1
+    """What stands in `order`, by keys of so many bits that lie in one word beside it, so that one store moves both."""
+    rows, size = keys.shape
+    passes = -(-bits // (_WIDE if size >= _LONG else _NARROW))
+    width = -(-bits // passes)
+    word = dtypes.uint32 if bits + (size - 1).bit_length() <= 32 else dtypes.uint64
+    below = 8 * word.itemsize - bits
+    words = (keys.cast(word) << below) | order.cast(word)
+    blocks = max(1, min(_BLOCKS // rows, size // _BLOCK))
     long = -(-size // blocks)
     missing = blocks * long - size
     if missing:  # what fills the last block goes last
         above = UOp(ops.PAD, words.dtype, (expanded(UOp.const(words.dtype, 0), words.shape),), ((0, 0), (0, missing)))
         inside = counted(above.shape, 1) < size
-        words = inside.where(UOp(ops.PAD, words.dtype, (words,), ((0, 0), (0, missing))), UOp.const(words.dtype, _LAST))
-    form = _Form(rows, blocks, long)
-    empty = expanded(UOp.const(dtypes.uint64, 0), words.shape)
-    for shift in range(32, 32 + bits, width):
+        words = inside.where(UOp(ops.PAD, words.dtype, (words,), ((0, 0), (0, missing))), UOp.const(word, word.max))
+    form = _Form(rows, blocks, long, word)
+    empty = expanded(UOp.const(word, 0), words.shape)
+    for shift in range(below, below + bits, width):
         nothing = expanded(UOp.const(dtypes.int32, 0), (rows * blocks, 1 << width))
         (counts,) = launch(_counting(form, shift, width), nothing, words)
-        _, words = launch(_placing(form, shift, width), _starts(counts, form, running_sum), words, empty)
-    ordered = words.cast(dtypes.int32)
+        _, words = launch(_placing(form, shift, width), _starts(counts, form, running_sum), words, empty, fresh=(2,))
+    ordered = (words & ((1 << below) - 1)).cast(dtypes.int32)
     return UOp(ops.SHRINK, ordered.dtype, (ordered,), ((0, rows), (0, size))) if missing else ordered
 
 
@@ -132,7 +135,7 @@ def _digit(word: UOp, shift: int, width: int) -> UOp:
 def _counting(form: _Form, shift: int, width: int) -> UOp:
     """How many words of each block have each value of a digit."""
     counts = _memory(0, dtypes.int32, form.parts << width)
-    words = _memory(1, dtypes.uint64, form.parts * form.size)
+    words = _memory(1, form.word, form.parts * form.size)
     part, i = form.loop(), UOp.range(form.size, 1)
     place = counts[part * (1 << width) + _digit(words[part * form.size + i], shift, width)]
     return UOp.sink(place.store(place + 1), arg=KernelInfo("count_digits"))
@@ -142,8 +145,8 @@ def _counting(form: _Form, shift: int, width: int) -> UOp:
 def _placing(form: _Form, shift: int, width: int) -> UOp:
     """Each word to where the words of its block and digit have got to in its row."""
     starts = _memory(0, dtypes.int32, form.parts << width)
-    words = _memory(1, dtypes.uint64, form.parts * form.size)
-    placed = _memory(2, dtypes.uint64, form.parts * form.size)
+    words = _memory(1, form.word, form.parts * form.size)
+    placed = _memory(2, form.word, form.parts * form.size)
     part, i = form.loop(), UOp.range(form.size, 1)
     word = words[part * form.size + i]
     start = starts[part * (1 << width) + _digit(word, shift, width)]

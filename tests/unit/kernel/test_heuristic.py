@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.target import host, target
+from lazulite.ir.uop import UOp
 from lazulite.kernel.heuristic import choose
 from lazulite.kernel.steps import Group, Parallel, Stage, Tile, Vectorize, text
 from support.kernels import (
@@ -157,3 +158,14 @@ def test_a_long_column_sum_is_made_in_groups_and_exact_enough(rows):
 
     assert any(isinstance(step, Group) for step in steps)
     assert np.all(np.abs(found - exact) <= 2 * 2.0**-23 * (np.log2(rows) + 1) * exact)
+
+
+@pytest.mark.parametrize("kind", ["loop", "parallel"])
+def test_threads_share_turns_that_store_at_looked_up_places_only_where_the_kernel_says_that_they_never_meet(kind):
+    blocks, size = 16, 50_000
+    block, i = UOp(ops.RANGE, dtypes.index, loop(0, blocks).src, ((0,), kind)), loop(1, size)
+    number = block * size + i
+    place = load(param(0, blocks * size, dtypes.int32), number).cast(dtypes.index)
+    kernel = sink(store(param(1, blocks * size), place, load(param(2, blocks * size), number)))
+
+    assert (kind == "parallel") == any(isinstance(step, Parallel) for step in choose(kernel, WIDE))

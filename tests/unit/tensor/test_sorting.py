@@ -135,7 +135,7 @@ def test_long_rows_are_sorted_in_blocks_side_by_side(
     shape: tuple[int, ...], device: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The interpreter takes the blocks in any order."""
-    monkeypatch.setattr(radix, "_PARALLEL", 65)
+    monkeypatch.setattr(radix, "_BLOCK", 8)
     values = np.random.default_rng(3).integers(0, 9, shape).astype(np.int16)
 
     order = Tensor(values, device=device).argsort(-1)
