@@ -134,7 +134,8 @@ def _expected(memory, m: int, n: int, k: int, dtype: DType, left: bool, right: b
 @settings(max_examples=25)
 @given(
     sizes=st.tuples(st.integers(8, 70), st.integers(8, 90), st.sampled_from([7, 64, 700])),
-    axis=st.sampled_from([0, 1]), taken=st.floats(0, 1), left=st.booleans(), right=st.booleans(), chunks=st.integers(1, 4),
+    axis=st.sampled_from([0, 1]), taken=st.floats(0, 1),
+    left=st.booleans(), right=st.booleans(), chunks=st.integers(1, 4),
 )  # fmt: skip
 def test_a_product_of_rows_or_columns_whose_number_varies_is_blocked_too(
     machine, sizes, axis, taken, left, right, chunks
