@@ -107,9 +107,10 @@ _Path = tuple[Sequence[UOp], UOp]
 
 
 def _with_loops(sink: UOp) -> UOp:
-    """Every store in the nest of its ranges, those that share outer ranges together."""
+    """Every store in the nest of its ranges, those that share outer ranges together; new ranges have new orders."""
     paths = [(sorted([r for r in s.ranges if is_looping(r)], key=lambda r: r.arg[0]), s) for s in sink.src]
-    return UOp(ops.SINK, sink.dtype, tuple(_nested(paths, {}, itertools.count(), {})))
+    first = 1 + max((node.arg[0][0] for node in toposort(sink) if node.op is ops.RANGE), default=-1)
+    return UOp(ops.SINK, sink.dtype, tuple(_nested(paths, {}, itertools.count(first), {})))
 
 
 def _nested(paths: Iterable[_Path], outer: dict[UOp, UOp], order: Iterable[int], known: dict[UOp, UOp]) -> list[UOp]:

@@ -18,7 +18,7 @@ from lazulite.ir import ops
 from lazulite.ir.blocks import is_looping
 from lazulite.ir.bounds import Linear, difference, linear
 from lazulite.ir.dtype import dtypes
-from lazulite.ir.uop import UOp, index, substitute, toposort
+from lazulite.ir.uop import UOp, index, replace_ranges, substitute, toposort
 from lazulite.kernel.gates import split_gate
 from lazulite.kernel.nest import by_order, grain
 from lazulite.kernel.partial_sums import check_partial_sums
@@ -239,7 +239,7 @@ def _partition(nest: _Nest, name: Name, at: int) -> None:
 
 
 def _part_store(store: UOp, old: UOp, parts: list[dict[UOp, UOp]]) -> list[UOp]:
-    return [substitute([store], table)[0] for table in parts] if old in store.ranges else [store]
+    return [replace_ranges([store], table)[0] for table in parts] if old in store.ranges else [store]
 
 
 def _part_reductions(sink: UOp, old: UOp, parts: list[dict[UOp, UOp]], new: tuple[UOp, UOp]) -> UOp:
@@ -254,7 +254,7 @@ def _part_reductions(sink: UOp, old: UOp, parts: list[dict[UOp, UOp]], new: tupl
 
 
 def _part_reduction(node: UOp, old: UOp, table: dict[UOp, UOp], part: UOp) -> UOp:
-    value = substitute([node.src[0]], table)[0]
+    (value,) = replace_ranges([node.src[0]], table)
     return node.replace(src=(value, *[part if r is old else r for r in node.src[1:]]))
 
 

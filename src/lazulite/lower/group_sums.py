@@ -13,7 +13,7 @@ from __future__ import annotations
 from lazulite.analysis.contraction import contraction
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
-from lazulite.ir.uop import UOp, index, substitute, toposort
+from lazulite.ir.uop import UOp, index, replace_ranges, toposort
 
 GROUP = 16
 
@@ -50,17 +50,17 @@ def _grouped(node: UOp) -> UOp:
 def _sum(node: UOp, value: UOp, r: UOp) -> UOp:
     """The sum of a value over one loop, in groups where that is long."""
     extent = _extent(r)
-    if extent <= GROUP or r.src[0].op is not ops.CONST:
+    if extent <= GROUP:
         return node.replace(src=(value, r))
     if r.src[0].op is not ops.CONST:
         return _open_sum(node, value, r)
     size = next((f for f in range(GROUP, GROUP // 2, -1) if extent % f == 0), min(GROUP, extent // 2))
     whole, rest = divmod(extent, size)
     groups, members, last = _part(r, 0, index(whole)), _part(r, 1, index(size)), _part(r, 2, index(rest))
-    (member,) = substitute([value], {r: groups * size + members})
+    (member,) = replace_ranges([value], {r: groups * size + members})
     total = _sum(node, node.replace(src=(member, members)), groups)
     if rest:
-        (final,) = substitute([value], {r: last + whole * size})
+        (final,) = replace_ranges([value], {r: last + whole * size})
         total = total + node.replace(src=(final, last))
     return total
 
@@ -70,7 +70,7 @@ def _open_sum(node: UOp, value: UOp, r: UOp) -> UOp:
     size = r.src[0]
     groups = _part(r, 0, (size + (GROUP - 1)) // index(GROUP))
     members = _part(r, 1, index(GROUP).minimum(size + groups * -GROUP))
-    (member,) = substitute([value], {r: groups * GROUP + members})
+    (member,) = replace_ranges([value], {r: groups * GROUP + members})
     return _sum(node, node.replace(src=(member, members)), groups)
 
 

@@ -9,7 +9,7 @@ of products becomes `FMA` where the target has it.  Every `STORE` ends in the ne
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from lazulite.base.errors import StageError
 from lazulite.ir import ops
@@ -141,31 +141,50 @@ def _in_loops(sink: UOp) -> UOp:
 
 
 def _separate(sink: UOp) -> UOp:
-    """Give every `FOR` a `RANGE` of its own.
+    """Give every `FOR` a `RANGE` of its own."""
+    orders = [node.src[0].arg[0] for node in toposort(sink) if node.op is ops.FOR]
+    return sink if len(set(orders)) == len(orders) else _Separation().renamed([sink], {})[0]
 
-    The outermost of two loops over one range is renamed first, which may make further copies of
-    the loops inside it; those are renamed in the next round.  Loops are told apart by their order, since a
-    loop that ends early is another node as soon as the loop is that says where.
+
+_Names = Mapping[UOp, UOp]
+"""What the ranges of the loops around a node are called."""
+
+
+class _Separation:
+    """Names for loops, given from the outside in.
+
+    A loop over a range is known by that name in its own body only.  So what it closes over is left alone where it is
+    closed inside of the body again, and a loop is made once for each set of names of the ranges that it varies with:
+    of these there are as many as there are places in the nest, each of which is visited once.  Recursion is as deep
+    as loops feed one another, which a kernel's size bounds.
     """
-    fresh = 0
-    while True:
-        owner: dict[tuple[int, ...], UOp] = {}
-        clash: UOp | None = None
-        for node in toposort(sink):
-            if node.op is ops.FOR and owner.setdefault(node.src[0].arg[0], node) is not node:
-                clash = node
-        if clash is None:
-            return sink
-        fresh += 1
-        renamed = clash.replace(src=tuple(substitute(clash.src, _renamed(clash, fresh))))
-        sink = substitute([sink], {clash: renamed})[0]
 
+    def __init__(self) -> None:
+        self.loops: dict[tuple[UOp, frozenset[tuple[UOp, UOp]]], UOp] = {}
+        self.taken: set[tuple[int, ...]] = set()
 
-def _renamed(loop: UOp, fresh: int) -> dict[UOp, UOp]:
-    """New ranges for a loop and for those inside whose extents vary with it."""
-    table: dict[UOp, UOp] = {}
-    for r in toposort(loop):
-        if r.op is ops.RANGE and loop.src[0] in r.ranges:
-            order = (*r.arg[0], -fresh)
-            table[r] = UOp(ops.RANGE, r.dtype, tuple(substitute(r.src, table)), (order, r.arg[1]))
-    return table
+    def renamed(self, roots: Sequence[UOp], names: _Names) -> list[UOp]:
+        """The nodes in a place where ranges have these names."""
+        done = dict(names)
+        for node in toposort(*roots, enter=lambda n: n.op is not ops.FOR):
+            if node.op is ops.FOR:
+                done[node] = self._loop(node, names)
+            elif node not in done:
+                src = tuple([done[s] for s in node.src])
+                done[node] = node if src == node.src else node.replace(src=src)
+        return [done[root] for root in roots]
+
+    def _loop(self, loop: UOp, names: _Names) -> UOp:
+        key = loop, frozenset([(r, names[r]) for r in loop.ranges if r in names])
+        if key not in self.loops:
+            r = loop.src[0]
+            turns = self.renamed(r.src, names)
+            own = UOp(ops.RANGE, r.dtype, tuple(turns), (self._order(r.arg[0]), r.arg[1]))
+            self.loops[key] = loop.replace(src=tuple(self.renamed(loop.src, {**names, r: own})))
+        return self.loops[key]
+
+    def _order(self, order: tuple[int, ...]) -> tuple[int, ...]:
+        """A place in the nest that no loop has yet: this one, or just behind it."""
+        own = order if order not in self.taken else (*order, -len(self.taken))
+        self.taken.add(own)
+        return own

@@ -137,6 +137,17 @@ def test_a_kernel_of_narrow_floats_accumulates_in_float32():
     assert [1000.0] == run(text, [None], [1.0] * 1000)
 
 
+def test_a_reduction_inside_of_another_over_the_same_range_is_a_loop_of_its_own():
+    kernel = parse(
+        "kernel\nparam p0 int32[1]\nparam p1 int32[9]\nloop r0 in 0..3\nloop r1 in 0..3\n"
+        "p0[0] = sum(min(p1[r0*3 + r1] for r0, r1) + sum(p1[r1] for r1) for r1)\n"
+    )
+    memory = {0: [0], 1: [5, 4, 3, 8, 7, 1, 9, 9, 9]}
+    run_kernel(kernel, memory, {})
+
+    assert [3 * (1 + 12)] == memory[0]
+
+
 # --- loops, lanes and lists ----------------------------------------------------------------------
 
 REVERSED = """

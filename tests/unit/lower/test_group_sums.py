@@ -79,3 +79,28 @@ def test_groups_have_a_size_that_divides_where_there_is_one() -> None:
     sizes = sorted(map(length, reductions(group_sums(column_sum(12 * 30)))))
 
     assert sizes == [2, 12, 15]
+
+
+@given(st.integers(0, 300))
+def test_a_sum_of_a_size_that_varies_is_in_groups_too(count: int) -> None:
+    kernel = parse(
+        "kernel\nparam p0 float32[1]\nparam p1 float32[300]\nscalar p2 index 0..300\n"
+        "loop r1 in 0..p2\np0[0] = sum(p1[r1] for r1)\n"
+    )
+    grouped = group_sums(kernel)
+    memory = {0: [0.0], 1: [float(i) for i in range(300)]}
+    run_kernel(grouped, memory, {2: count})
+
+    assert max(map(length, reductions(grouped))) <= 2 * GROUP
+    assert [count * (count - 1) / 2] == memory[0]
+
+
+def test_a_sum_inside_of_another_over_the_same_range_keeps_its_range() -> None:
+    kernel = parse(
+        "kernel\nparam p0 float32[1]\nparam p1 float32[48]\nloop r1 in 0..48\n"
+        "p0[0] = sum(p1[r1] * sum(p1[r1] for r1) for r1)\n"
+    )
+    memory = {0: [0.0], 1: [1.0] * 48}
+    run_kernel(group_sums(kernel), memory, {})
+
+    assert [48.0 * 48.0] == memory[0]

@@ -4,10 +4,12 @@ from random import Random
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from lazulite.base.errors import StageError
 from lazulite.ir import ops
-from lazulite.ir.dtype import dtypes
+from lazulite.ir.dtype import DType, dtypes
 from lazulite.ir.target import target
 from lazulite.ir.uop import UOp, index
 from lazulite.ir.verify import verify
@@ -16,6 +18,8 @@ from lazulite.kernel.steps import Partition
 from lazulite.lower.loops import build
 from support.kernels import (
     TARGETS,
+    assert_close,
+    compiled,
     interpreted,
     listed,
     load,
@@ -28,6 +32,7 @@ from support.kernels import (
     softmax,
     store,
 )
+from support.nested_reductions import nested_reductions
 
 PLAIN = target("CPU:LLVM", ())
 FUSING = target("CPU:LLVM", ("fma",))
@@ -104,3 +109,49 @@ def test_what_a_matrix_unit_sums_over_must_be_products():
     value = load(param(1, 48), i * 16 + k) + load(param(2, 16), k)
     with pytest.raises(StageError, match="a matrix unit adds products, not add"):
         build(sink(store(param(0, 3), i, reduce(ops.ADD, value, k))), PLAIN)
+
+
+def test_loops_over_one_range_inside_of_each_other_are_told_apart():
+    """A sum is closed inside of another over the same range: outside of it, the range is the other's."""
+    i, k = loop(0, 3), loop(1, 5)
+    total = reduce(ops.ADD, load(param(1, 5), k), k)
+    kernel = sink(store(param(0, 3), i, reduce(ops.ADD, load(param(2, 15), i * 5 + k) * total, k)))
+    built, memory = build(kernel, FUSING), random_memory(kernel, Random(0))
+
+    verify(built, "LOOP")
+    assert 3 == len({node.src[0].arg[0] for node in listed(built, ops.FOR)})
+    assert_close(interpreted(kernel, memory), interpreted(built, memory))
+
+
+def test_loops_that_read_a_nest_over_their_own_range_are_told_apart():
+    """Two sums share a loop; one of them is read from memory that a nest fills, by a sum over the same range."""
+    k, x = loop(0, 4), param(1, 4)
+    total, top = reduce(ops.ADD, load(x, k), k), reduce(ops.MAX, load(x, k), k)
+    scratch = UOp(ops.SCRATCH, dtypes.float32, (), (0, 4, 64))
+    nest = UOp(ops.FOR, dtypes.void, (k, store(scratch, k, load(x, k) * total)), 0)
+    filled = load(UOp(ops.AFTER, dtypes.float32, (scratch, nest)), k)
+    built = build(sink(store(param(0, 1), index(0), reduce(ops.ADD, filled * top, k))), PLAIN)
+    memory = {0: np.zeros(1), 1: np.array([1.0, 2.0, 3.0, 4.0])}
+
+    verify(built, "LOOP")
+    assert 3 == len(listed(built, ops.FOR))
+    assert [10.0 * 10 * 4] == interpreted(built, memory)[0]
+
+
+@settings(max_examples=40)
+@given(rng=st.randoms(use_true_random=False), nests=st.booleans())
+def test_reductions_in_one_another_mean_the_same_as_loops(rng: Random, nests: bool):
+    kernel = nested_reductions(rng, nests)
+    built, memory = build(kernel, TARGETS["widest"]), random_memory(kernel, rng)
+
+    verify(built, "LOOP")
+    assert_close(interpreted(kernel, memory), interpreted(built, memory))
+
+
+@settings(max_examples=10)
+@given(rng=st.randoms(use_true_random=False), dtype=st.sampled_from([dtypes.int32, dtypes.float64]))
+def test_reductions_in_one_another_are_compiled(rng: Random, dtype: DType):
+    kernel = nested_reductions(rng, dtype=dtype)
+    memory = random_memory(kernel, rng)
+
+    assert_close(interpreted(kernel, memory), compiled(kernel, TARGETS["widest"], (), memory))
