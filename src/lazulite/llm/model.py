@@ -9,30 +9,24 @@ keys and values into the cache and gives hidden states; `logits` makes scores of
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import prod
-from types import MappingProxyType
 
 from lazulite.base.errors import FormatError
 from lazulite.llm.cache import Cache, Places
 from lazulite.llm.config import Config
-from lazulite.llm.packed import MOST_ROWS, PackedMatrix
+from lazulite.llm.quantised import Quantised
 from lazulite.llm.rope import angles, turned
 from lazulite.llm.stretching import Rope
 from lazulite.tensor.tensor import Tensor
 
 
 class Model:
-    """A model with its weights; `positions` is the longest text that it is asked for.
+    """A model with its weights; `positions` is the longest text that it is asked for."""
 
-    `packed` are matrices among the weights that are multiplied with few rows in another form.
-    """
-
-    def __init__(
-        self, config: Config, weights: Mapping[str, Tensor], positions: int,
-        packed: Mapping[str, PackedMatrix] = MappingProxyType({}),
-    ) -> None:  # fmt: skip
-        self.config, self.weights, self.packed = config, dict(weights), packed
-        factors = weights.get("rope_freqs.weight", weights.get("rope_factors_short.weight"))
+    def __init__(self, config: Config, weights: Mapping[str, Tensor | Quantised], positions: int) -> None:
+        self.config = config
+        self.weights = {name: weight for name, weight in weights.items() if isinstance(weight, Tensor)}
+        self.matrices = {name: weight for name, weight in weights.items() if isinstance(weight, Quantised)}
+        factors = self.weights.get("rope_freqs.weight", self.weights.get("rope_factors_short.weight"))
         self.angles: dict[Rope, tuple[Tensor, Tensor]] = {}
         for block in range(config.blocks):
             rope = config.rope_of(block)
@@ -45,19 +39,25 @@ class Model:
 
     def _require(self, *names: str) -> None:
         for name in names:
-            if name not in self.weights:
+            if not self._has(name):
                 raise FormatError("load", f"a model of the family {self.config.family} has a weight {name}", field=name)
+
+    def _has(self, name: str) -> bool:
+        return name in self.weights or name in self.matrices
+
+    def _any(self, name: str) -> Tensor | Quantised:
+        return self.matrices[name] if name in self.matrices else self.weights[name]
 
     @property
     def vocabulary(self) -> int:
         """How many tokens there are."""
-        return int(self.weights["token_embd.weight"].shape[0])
+        return int(self._any("token_embd.weight").shape[0])
 
     # --- the whole ------------------------------------------------------------------------------
 
     def hidden(self, tokens: Tensor, places: Places, cache: Cache) -> Tensor:
         """The hidden states (rows, time, width) after all blocks, for tokens (rows, time) at their places."""
-        x = self.weights["token_embd.weight"][tokens] * self.config.embedding_scale
+        x = self._any("token_embd.weight")[tokens] * self.config.embedding_scale
         if "position_embd.weight" in self.weights:
             x = x + places.pick(self.weights["position_embd.weight"])
         for number in range(self.config.blocks):
@@ -66,7 +66,7 @@ class Model:
 
     def logits(self, hidden: Tensor) -> Tensor:
         """The score of each token of the vocabulary as the next one."""
-        matrix = "output" if "output.weight" in self.weights else "token_embd"
+        matrix = "output" if self._has("output.weight") else "token_embd"
         scores = self._linear(hidden, matrix)
         cap = self.config.logit_cap
         return (scores * (1.0 / cap)).tanh() * cap if cap else scores
@@ -107,7 +107,7 @@ class Model:
         """Queries, keys and values, (rows, heads, time, head_width) each."""
         config = self.config
         sizes = [config.heads, config.kv_heads, config.kv_heads]
-        if prefix + "attn_qkv.weight" in self.weights:
+        if self._has(prefix + "attn_qkv.weight"):
             joined = self._linear(x, prefix + "attn_qkv")
             parts = list(joined.split([size * config.head_width for size in sizes], dim=-1))
         else:
@@ -129,12 +129,12 @@ class Model:
     # --- the feed-forward network -----------------------------------------------------------------
 
     def _feed_forward(self, prefix: str, x: Tensor) -> Tensor:
-        if prefix + "ffn_gate_inp.weight" in self.weights:
+        if self._has(prefix + "ffn_gate_inp.weight"):
             return self._experts(prefix, x)
         up = self._linear(x, prefix + "ffn_up")
-        if prefix + "ffn_gate.weight" in self.weights:
+        if self._has(prefix + "ffn_gate.weight"):
             hidden = self._activated(self._linear(x, prefix + "ffn_gate")) * up
-        elif up.shape[-1] == 2 * self.weights[prefix + "ffn_down.weight"].shape[-1]:  # gate and values in one matrix
+        elif up.shape[-1] == 2 * self._any(prefix + "ffn_down.weight").shape[-1]:  # gate and values in one matrix
             gate, values = up.chunk(2, dim=-1)
             hidden = self._activated(gate) * values
         else:
@@ -158,7 +158,7 @@ class Model:
 
     def _of_expert(self, x: Tensor, name: str, expert: Tensor) -> Tensor:
         """x (rows, time, in) times the matrix of each token's expert."""
-        matrices = self.weights[name + ".weight"][expert]  # (rows, time, out, in)
+        matrices = self._any(name + ".weight")[expert]  # (rows, time, out, in)
         return (matrices * x.unsqueeze(-2)).sum(-1)
 
     def _activated(self, x: Tensor) -> Tensor:
@@ -167,11 +167,10 @@ class Model:
     # --- parts ------------------------------------------------------------------------------------
 
     def _linear(self, x: Tensor, name: str) -> Tensor:
-        bias, packed = self.weights.get(name + ".bias"), self.packed.get(name + ".weight")
-        few = all(type(size) is int for size in x.shape[:-1]) and prod(x.shape[:-1]) <= MOST_ROWS
-        if packed is None or not few:
+        bias, matrix = self.weights.get(name + ".bias"), self.matrices.get(name + ".weight")
+        if matrix is None:
             return x.linear(self.weights[name + ".weight"].transpose(), bias)
-        products = packed.times(x.reshape(-1, x.shape[-1])).reshape(*x.shape[:-1], -1)
+        products = matrix.times(x)
         return products if bias is None else products + bias
 
     def _norm_if_there(self, x: Tensor, name: str) -> Tensor:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from lazulite.formats.gguf import Entry
 from lazulite.formats.quants import Quant
 from lazulite.ir.dtype import dtypes
 from lazulite.tensor.tensor import Tensor
@@ -77,14 +76,21 @@ class PackedMatrix:
             products = products + parts.sum(-1, keepdim=True) * self.offsets.float()
         return products.sum(1)
 
+    def floats(self) -> Tensor:
+        """The elements (in, out), each made where it is used; bit by bit those of the type's definition."""
+        blocks, _, out = self.words.shape
+        places = Tensor.arange(16 // self.bits, device=self.words.device).unsqueeze(1) * self.bits
+        shifts = (places + Tensor([0, 16], dtype=dtypes.int32, device=self.words.device)).reshape(-1, 1)
+        integers = ((self.words.unsqueeze(2) >> shifts) & ((1 << self.bits) - 1)).reshape(blocks, BLOCK, out)
+        floats = (integers - self.zero).float() * self.scales.float().unsqueeze(1)
+        if self.offsets is not None:
+            floats = floats + self.offsets.float().unsqueeze(1)
+        return floats.reshape(blocks * BLOCK, out)
 
-def pack(entries: Mapping[str, Entry], device: str | None = None) -> dict[str, PackedMatrix]:
-    """The matrices of a file that can be packed, by name."""
-    return {
-        name: PackedMatrix(entry.kind, entry.packed(name, device))
-        for name, entry in entries.items()
-        if isinstance(entry.kind, Quant) and entry.kind.name in _LAYOUTS and len(entry.shape) == 2
-    }
+
+def can_pack(kind: Quant) -> bool:
+    """Whether matrices of the type have this form."""
+    return kind.name in _LAYOUTS
 
 
 def _floats(blocks: Tensor, begin: int) -> Tensor:

@@ -6,7 +6,6 @@ import os
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from lazulite.base.errors import ArgumentError
@@ -14,7 +13,7 @@ from lazulite.llm import template, tokenizer, weights
 from lazulite.llm.batching import Request, Scheduler, Step
 from lazulite.llm.config import Config
 from lazulite.llm.model import Model
-from lazulite.llm.packed import PackedMatrix
+from lazulite.llm.quantised import Quantised
 from lazulite.llm.sampling import Sampling
 from lazulite.llm.steps import CHUNK, Stepper
 from lazulite.llm.tokenizer import Tokenizer
@@ -32,8 +31,8 @@ class Transformer:
     """
 
     def __init__(
-        self, config: Config, weights: Mapping[str, Tensor], tokens: Tokenizer, context: int | None = None,
-        slots: int = 1, name: str = "model", packed: Mapping[str, PackedMatrix] = MappingProxyType({}),
+        self, config: Config, weights: Mapping[str, Tensor | Quantised], tokens: Tokenizer,
+        context: int | None = None, slots: int = 1, name: str = "model",
     ) -> None:  # fmt: skip
         wanted = min(config.context, DEFAULT_CONTEXT) if context is None else context
         if not 1 <= wanted <= config.context:
@@ -41,7 +40,7 @@ class Transformer:
         if slots < 1:
             raise ArgumentError("Transformer", f"there is one slot at least, got {slots}")
         self.config, self.tokenizer, self.name = config, tokens, name
-        self.stepper = Stepper(Model(config, weights, wanted + CHUNK, packed), slots, wanted)
+        self.stepper = Stepper(Model(config, weights, wanted + CHUNK), slots, wanted)
         self.scheduler = Scheduler(self.stepper)
 
     @classmethod
@@ -50,7 +49,7 @@ class Transformer:
         found = weights.from_gguf_file(Path(path))
         tokens = tokenizer.from_gguf(found.metadata, str(path))
         name = str(found.metadata.get("general.name", Path(path).stem))
-        return cls(found.config, found.weights, tokens, context, slots, name, found.packed)
+        return cls(found.config, found.weights, tokens, context, slots, name)
 
     @classmethod
     def from_folder(cls, path: str | os.PathLike[str], context: int | None = None, slots: int = 1) -> Transformer:

@@ -16,8 +16,9 @@ from typing import Any
 from lazulite.base.errors import FormatError
 from lazulite.formats import gguf
 from lazulite.formats.load import load
+from lazulite.formats.quants import Quant
 from lazulite.llm.config import Config, from_gguf, from_hugging_face
-from lazulite.llm.packed import PackedMatrix, pack
+from lazulite.llm.quantised import Quantised
 from lazulite.tensor.tensor import Tensor
 
 _BLOCK = re.compile(r"(?:model\.layers|transformer\.h|h)\.(\d+)\.(.+)")
@@ -52,15 +53,22 @@ class Contents:
     """What a GGUF file holds of a model."""
 
     config: Config
-    weights: dict[str, Tensor]
-    packed: dict[str, PackedMatrix]
+    weights: dict[str, Tensor | Quantised]
     metadata: Mapping[str, Any]
 
 
 def from_gguf_file(path: Path) -> Contents:
-    """A model in a GGUF file; quantised matrices are packed for products with few rows, too."""
+    """A model in a GGUF file; quantised matrices stay as they are."""
     file = gguf.read(path)
-    return Contents(from_gguf(file.metadata, str(path)), file.tensors(), pack(file.entries), file.metadata)
+    picked = "token_embd.weight" if "output.weight" in file.entries else ""
+    weights = {name: _weight(name, entry, multiplied=name != picked) for name, entry in file.entries.items()}
+    return Contents(from_gguf(file.metadata, str(path)), weights, file.metadata)
+
+
+def _weight(name: str, entry: gguf.Entry, *, multiplied: bool) -> Tensor | Quantised:
+    if not isinstance(entry.kind, Quant) or len(entry.shape) < 2:
+        return entry.tensor(name)
+    return Quantised(entry.kind, entry.packed(name), entry.shape, multiplied=multiplied)
 
 
 def from_folder(folder: Path) -> tuple[Config, dict[str, Tensor]]:

@@ -38,6 +38,14 @@ def test_products_are_those_of_the_floats(name: str, rows: int) -> None:
     assert (np.abs(found - x @ matrix.T) <= bound).all()
 
 
+@pytest.mark.parametrize("name", KINDS)
+def test_floats_are_bit_by_bit_those_of_the_type(name: str) -> None:
+    data = Tensor(blocks(name, 40, 96))
+    floats = PackedMatrix(KINDS[name], data).floats().numpy()
+
+    assert KINDS[name].dequantize(data, (40, 96)).numpy().T.tobytes() == floats.tobytes()
+
+
 def test_a_row_of_zeros_gives_zeros_and_a_nan_stays() -> None:
     matrix = PackedMatrix(KINDS["Q4_0"], Tensor(blocks("Q4_0", 8, 64)))
     x = np.zeros((2, 64), dtype=np.float32)
