@@ -11,8 +11,9 @@ range to run.  Statements beside that range run with its last turn.  The object 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from lazulite.emit.base import Binary
 from lazulite.emit.llvm_matrix import MatrixWriter
@@ -60,9 +61,7 @@ class Writer(MatrixWriter):
         for group in self._groups():
             first = group[0]
             if first.op in _PLAIN:
-                for at in self.points(self.form(first).rows):
-                    for node in group:
-                        self._plain(node, at)
+                self._rows(group)
             elif first.op is ops.RANGE:
                 self._open_loop(first)
             elif first.op is ops.FOR:
@@ -110,25 +109,25 @@ class Writer(MatrixWriter):
             self.last = self.text.define(f"icmp eq i64 %end, {extent(self.parallel)}")
         self.configure()
 
-    def _plain(self, node: UOp, at: At) -> None:
-        is_tile = len(self.form(node).units) > 1
-        if node.op is ops.LOAD and self.form(node).units:
-            result = self.load_tile(node, at) if is_tile else self.load_neighbours(node, at)
-        elif node.op is ops.LOAD:
-            result = self.load(node, at)
-        elif node.op is ops.MMA:
-            result = self.multiply(node, at)
-        elif node.op is ops.STORE and is_tile:
-            self.store_tile(node, at)
-            return
-        elif node.op is ops.STORE:
+    def _rows(self, group: Sequence[UOp]) -> None:
+        """Nodes over the same rows, one row after another."""
+        writers = [(node, self._row_writer(node)) for node in group]
+        for at, key in self.points_of(group[0]):
+            for node, write in writers:
+                result = write(node, at)
+                if result is not None:
+                    self.values.setdefault(node, {})[key] = result
+
+    def _row_writer(self, node: UOp) -> Callable[[UOp, At], str | None]:
+        """What writes one row of a node, and gives its value if it has one."""
+        units = self.form(node).units
+        if node.op is ops.STORE:
             only = self.last if self._runs_in_every_chunk(node) else None
-            if not self.store_block(node, at, only):
-                self.store(node, at, only)
-            return
-        else:
-            result = self.element(node, at)
-        self.values.setdefault(node, {})[self.key(node, at)] = result
+            write = self.store_block if node in self.blocks else self.store
+            return self.store_tile if len(units) > 1 else partial(write, only=only)
+        if node.op is ops.LOAD:
+            return self.load_tile if len(units) > 1 else self.load_neighbours if units else self.load
+        return self.multiply if node.op is ops.MMA else self.element
 
     # --- loops ----------------------------------------------------------------------------------
 
@@ -137,7 +136,7 @@ class Writer(MatrixWriter):
         head, latch, leave = (text.label(p) for p in ("loop", "latch", "done"))
         states = []
         for carry in self.carries.get(r, ()):
-            for at, key in self._keyed(carry):
+            for at, key in self.points_of(carry):
                 if self.form(carry).units:
                     self.values.setdefault(carry, {})[key] = self.first_tile(carry.src[1], at)
                 else:
@@ -181,8 +180,8 @@ class Writer(MatrixWriter):
         r = loop.closer.src[0]
         results = []
         for carry in self.carries.get(r, ()):
-            value = loop.closer.src[1 + carry.arg]
-            results.append({key: self.operand(value, at, self.lanes_of(carry), 64) for at, key in self._keyed(carry)})
+            value, lanes = loop.closer.src[1 + carry.arg], self.lanes_of(carry)
+            results.append({key: self.operand(value, at, lanes, 64) for at, key in self.points_of(carry)})
         self.yields[loop.closer] = results
         self.leave_loop()
         text.jump(loop.latch)
@@ -199,9 +198,6 @@ class Writer(MatrixWriter):
             for _, node, key, first in loop.phis[1:]:
                 kind, after = type_name(node.dtype, self.lanes_of(node)), results[node.arg][key]
                 results[node.arg][key] = text.define(f"phi {kind} [{first}, %{loop.entry}], [{after}, %{loop.latch}]")
-
-    def _keyed(self, node: UOp) -> list[tuple[dict[UOp, int], tuple[int, ...]]]:
-        return [(at, self.key(node, at)) for at in self.points(self.form(node).rows)]
 
     # --- beside the parallel loop: what others see is written once, what a thread keeps for itself by each -----
 

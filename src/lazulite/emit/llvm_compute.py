@@ -6,6 +6,7 @@ One instruction (or a few) for each row; the table of `llvm_table.py` says which
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from lazulite.emit.llvm_table import ADD_PAIRS, NATIVE, RANGE_CONTROL, REGISTER_BYTES, UNSIGNED_INDEX
 from lazulite.emit.llvm_transpose import TransposeWriter
@@ -51,30 +52,55 @@ def _converts(target: Target, source: DType, result: DType) -> bool:
     return target.has(ops.CAST, source) and target.has(ops.CAST, result)
 
 
+_Written = tuple[Sequence[tuple[UOp, int, int]], Callable[..., str]]
+"""The operands of a node, each with the lanes and bits that it is wanted in, and what writes it with their texts."""
+
+
 class ComputeWriter(TransposeWriter):
     """Writes what is computed from values in registers."""
 
+    def __init__(self, linear: UOp) -> None:
+        super().__init__(linear)
+        self._elements: dict[UOp, _Written] = {}
+
     def element(self, node: UOp, at: At) -> str:
+        """One row of an elementwise node."""
+        written = self._elements.get(node)
+        if written is None:
+            written = self._elements[node] = self._written(node)
+        operands, write = written
+        return write(*[self.operand(source, at, lanes, bits) for source, lanes, bits in operands])
+
+    def _written(self, node: UOp) -> _Written:
+        """How all rows of a node are written."""
         lanes = self.form(node).lanes
         bits = self.index_bits(node, lanes)
         if node.op is ops.WHERE:
-            return self._select(node, at, lanes, bits)
-        operands = [self.operand(s, at, lanes, bits) for s in node.src]
-        source = type_name(node.src[0].dtype, lanes, bits)
+            return self._selection(node, lanes, bits)
+        return [(source, lanes, bits) for source in node.src], self._writer(node, lanes, bits)
+
+    def _writer(self, node: UOp, lanes: int, bits: int) -> Callable[..., str]:
+        """What writes a row of a node, given its operands."""
+        kind = type_name(node.src[0].dtype, lanes, bits)
         if node.op is ops.BITCAST:
-            return self.text.define(f"bitcast {source} {operands[0]} to {type_name(node.dtype, lanes)}")
+            return self._line(f"bitcast {kind} {{}} to {type_name(node.dtype, lanes)}")
         if node.op is ops.CAST:
-            return self._cast(node, operands[0], source, lanes, bits)
+            return self._conversion(node, kind, lanes, bits)
         if node.op is ops.DOT2:
-            return self.dot_of_halves(operands, lanes)
+            return lambda *factors: self.dot_of_halves(factors, lanes)
         if node.op is ops.SCALEB:
-            return self._in_register("scalef", operands, source, node.dtype, lanes)
+            return lambda *operands: self._in_register("scalef", operands, kind, node.dtype, lanes)
         if node.op in RANGE_CONTROL:
-            return self._combine(node.op, node.dtype, lanes, source, *operands)
+            return partial(self._combine, node.op, node.dtype, lanes, kind)
         if node.op in UNSIGNED_INDEX:
-            return self._divide(node, operands, source, lanes, bits)
-        result = self._instruct(NATIVE[node.op, node.src[0].dtype.kind], source, operands, node, lanes)
-        return self._opaque(result) if self._counts(node) else result
+            return partial(self._divide, node, kind, lanes)
+        write = self._line(self._instruction(node, kind, lanes))
+        return (lambda *operands: self._opaque(write(*operands))) if self._counts(node) else write
+
+    def _line(self, instruction: str) -> Callable[..., str]:
+        """What writes an instruction with its operands in the places of the braces."""
+        define, spelled = self.text.define, instruction.format
+        return lambda *operands: define(spelled(*operands))
 
     def dot_of_halves(self, factors: Sequence[str], lanes: int) -> str:
         """The sums of the products of neighbours of 16 bits in each of the lanes of 32."""
@@ -84,9 +110,9 @@ class ComputeWriter(TransposeWriter):
 
     def _counts(self, node: UOp) -> bool:
         """Whether this is the step from the counter of a loop without state to a position."""
-        if node.dtype is not dtypes.index or not all(is_looping(r) for r in node.ranges):
+        if node.dtype is not dtypes.index or not any(s.op is ops.RANGE and s not in self.carries for s in node.src):
             return False
-        return any(s.op is ops.RANGE and s not in self.carries for s in node.src)
+        return all(is_looping(r) for r in node.ranges)
 
     def _opaque(self, position: str) -> str:
         """A number that LLVM does not see to be a multiple of a loop's counter.
@@ -96,26 +122,27 @@ class ComputeWriter(TransposeWriter):
         """
         return self.text.define(f"freeze i64 {position}")
 
-    def _instruct(self, form: str, kind: str, operands: list[str], node: UOp, lanes: int) -> str:
+    def _instruction(self, node: UOp, kind: str, lanes: int) -> str:
+        """The instruction of the table, with braces for the operands."""
+        form, places = NATIVE[node.op, node.src[0].dtype.kind], ["{}"] * len(node.src)
         if form.startswith("@"):
-            return self.text.define(self.text.call(form, kind, [(kind, o) for o in operands], [kind]))
+            return self.text.call(form, kind, [(kind, place) for place in places], [kind])
         if "{a}" in form:
             one = "true" if node.dtype is dtypes.bool else "-1"
             ones = f"splat ({type_name(node.dtype)} {one})" if lanes else one
-            return self.text.define(form.format(t=kind, a=operands[0], ones=ones))
-        return self.text.define(f"{form} {kind} {', '.join(operands)}")
+            return form.format(t=kind, a="{}", ones=ones)
+        return f"{form} {kind} {', '.join(places)}"
 
-    def _select(self, node: UOp, at: At, lanes: int, bits: int) -> str:
+    def _selection(self, node: UOp, lanes: int, bits: int) -> _Written:
         gate, kind = node.src[0], type_name(node.dtype, lanes, bits)
         wide = self.lanes_of(gate)
-        chosen = f"{type_name(dtypes.bool, wide)} {self.operand(gate, at, wide, 64)}"
-        yes, no = (self.operand(s, at, lanes, bits) for s in node.src[1:])
-        return self.text.define(f"select {chosen}, {kind} {yes}, {kind} {no}")
+        operands = [(gate, wide, 64), *[(source, lanes, bits) for source in node.src[1:]]]
+        return operands, self._line(f"select {type_name(dtypes.bool, wide)} {{}}, {kind} {{}}, {kind} {{}}")
 
-    def _cast(self, node: UOp, value: str, source: str, lanes: int, bits: int) -> str:
+    def _conversion(self, node: UOp, kind: str, lanes: int, bits: int) -> Callable[..., str]:
         old, new = node.src[0].dtype, node.dtype
         if dtypes.float16 in (old, new):
-            return self._half(value, new, lanes)
+            return partial(self._half, new=new, lanes=lanes)
         if old is dtypes.index and bits == 32:
             old = dtypes.int32
         if new is dtypes.index and bits == 32:
@@ -123,11 +150,10 @@ class ComputeWriter(TransposeWriter):
         result = type_name(new, lanes, bits)
         form = conversion(old, new)
         if form == "nonzero":
-            compare = "fcmp une" if old.is_float else "icmp ne"
-            return self.text.define(f"{compare} {source} {value}, zeroinitializer")
+            return self._line(f"{'fcmp une' if old.is_float else 'icmp ne'} {kind} {{}}, zeroinitializer")
         if form.startswith("@"):
-            return self.text.define(self.text.call(form, result, [(source, value)], [result, source]))
-        return self.text.define(f"{form} {source} {value} to {result}") if form else value
+            return self._line(self.text.call(form, result, [(kind, "{}")], [result, kind]))
+        return self._line(f"{form} {kind} {{}} to {result}") if form else lambda value: value
 
     def _half(self, value: str, new: DType, lanes: int) -> str:
         """Between float32 and half, whose values are bits."""
@@ -139,7 +165,7 @@ class ComputeWriter(TransposeWriter):
         return self.text.define(f"fpext {half} {value} to {full}")
 
     def _in_register(
-        self, name: str, operands: list[str], kind: str, dtype: DType, lanes: int, control: int | None = None
+        self, name: str, operands: Sequence[str], kind: str, dtype: DType, lanes: int, control: int | None = None
     ) -> str:
         """An instruction of AVX-512 on a whole register: without a mask, rounded as usual."""
         bits = lanes * dtype.bits
@@ -158,9 +184,8 @@ class ComputeWriter(TransposeWriter):
         result = self._in_register("range", whole, type_name(dtype, wide), dtype, wide, RANGE_CONTROL[op])
         return self.text.resized(type_name(dtype), result, wide, lanes)
 
-    def _divide(self, node: UOp, operands: list[str], kind: str, lanes: int, bits: int) -> str:
+    def _divide(self, node: UOp, kind: str, lanes: int, x: str, y: str) -> str:
         """INDEX // and %, which round down; the divisor is positive."""
-        x, y = operands
         if node.src[0].vmin >= 0:
             return self.text.define(f"{UNSIGNED_INDEX[node.op]} {kind} {x}, {y}")
         rest = self.text.define(f"srem {kind} {x}, {y}")
@@ -183,13 +208,13 @@ class ComputeWriter(TransposeWriter):
         lanes = extent(lane) if lane is not None else self.form(value).lanes
         bits = self.index_bits(node, lanes)
         results = {}
-        for at in self.points(self.form(node).rows):
-            parts = [self.operand(value, {**at, **more}, lanes, bits) for more in self.points(rows)]
+        for at, key in self.points_of(node):
+            parts = [self.operand(value, {**at, **more}, lanes, bits) for more, _ in self.points(rows)]
             kind = type_name(value.dtype, lanes, bits)
             total = self._tree(op, value.dtype, lanes, kind, parts)
             if lane is not None:
                 total = self._across(op, value.dtype, total, lanes, bits)
-            results[self.key(node, at)] = total
+            results[key] = total
         self.values[node] = results
 
     def _tree(self, op: Op, dtype: DType, lanes: int, kind: str, parts: list[str]) -> str:

@@ -8,7 +8,7 @@ access without lanes is scalar and is spread over lanes where it is used.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from lazulite.emit.llvm_table import REGISTER_BYTES
 from lazulite.emit.llvm_types import literal, type_name, vector_literal
@@ -21,8 +21,7 @@ from lazulite.ir.uop import UOp
 from lazulite.kernel.nest import extent
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where an access goes: a pointer, and how lanes step from it."""
 
     pointer: str
@@ -35,8 +34,7 @@ class Place:
     bits: int
 
 
-@dataclass(frozen=True, slots=True)
-class Gate:
+class Gate(NamedTuple):
     """Where an access may happen: a bool or a vector of them; empty text for everywhere."""
 
     text: str
@@ -111,7 +109,7 @@ class MemoryWriter(ValueWriter):
         step = place.step or 1
         kind, last, each = f"<{lanes} x {element}>", (lanes - 1) * (step - 1), lanes // step
         starts = [min(part * lanes, last) for part in range(step)]
-        windows = [replace(place, pointer=self.offset(place.pointer, start * size), step=1) for start in starts]
+        windows = [place._replace(pointer=self.offset(place.pointer, start * size), step=1) for start in starts]
         parts = [self._simple_load(window, gate, kind, size, alignment, lanes) for window in windows]
         kept = [[lane * step - start for lane in range(part * each, part * each + each)]
                 for part, start in enumerate(starts)]  # fmt: skip

@@ -22,7 +22,7 @@ class Text:
         self.declarations: dict[str, str] = {}
         self.block = "entry"
         self.count = 0
-        self._made: dict[tuple[str, ...], str] = {}
+        self._made: dict[str | tuple[str, ...], str] = {}
 
     def fresh(self, prefix: str = "v") -> str:
         """A name that is not in use."""
@@ -40,16 +40,17 @@ class Text:
 
     def define(self, text: str) -> str:
         """A new name for the result of an instruction."""
-        name = self.fresh()
-        self.line(f"{name} = {text}")
+        self.count += 1
+        name = f"%v{self.count}"
+        self.lines.append(f"  {name} = {text}")
         return name
 
     def once(self, text: str) -> str:
         """The result of an instruction, computed once in this block."""
-        key = (text,)
-        if key not in self._made:
-            self._made[key] = self.define(text)
-        return self._made[key]
+        made = self._made.get(text)
+        if made is None:
+            made = self._made[text] = self.define(text)
+        return made
 
     def open(self, label: str) -> None:
         """Begin a block."""
@@ -73,15 +74,16 @@ class Text:
             return f"splat ({element} {value})"
         kind = f"<{lanes} x {element}>"
         key = ("splat", kind, value)
-        if key not in self._made:
+        made = self._made.get(key)
+        if made is None:
             first = self.define(f"insertelement {kind} poison, {element} {value}, i64 0")
             zeros = f"<{lanes} x i32> zeroinitializer"
-            self._made[key] = self.define(f"shufflevector {kind} {first}, {kind} poison, {zeros}")
-        return self._made[key]
+            made = self._made[key] = self.define(f"shufflevector {kind} {first}, {kind} poison, {zeros}")
+        return made
 
     def shuffle(self, kind: str, value: str, chosen: Sequence[int], more: str = "poison") -> str:
         """The chosen lanes of a vector, or of two with the lanes of the second counted on."""
-        picks = ", ".join(f"i32 {lane}" for lane in chosen)
+        picks = ", ".join([f"i32 {lane}" for lane in chosen])
         return self.define(f"shufflevector {kind} {value}, {kind} {more}, <{len(chosen)} x i32> <{picks}>")
 
     def interleaving(self, kind: str, value: str, chosen: Sequence[int], more: str) -> str:

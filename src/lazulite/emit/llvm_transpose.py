@@ -8,7 +8,7 @@ as one wider word.  Takes a `STORE` in a list of instructions; what is not of th
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from lazulite.analysis.access import coefficient
 from lazulite.emit.llvm_memory import OPEN, MemoryWriter, Place, stored_type
@@ -43,25 +43,22 @@ class TransposeWriter(MemoryWriter):
 
     def __init__(self, linear: UOp) -> None:
         super().__init__(linear)
-        self._blocks = {node: block for node in self.nodes if (block := self._block(node)) is not None}
-        self.moved = frozenset(store.src[2] for store, block in self._blocks.items() if block.word is not None)
+        self.blocks = {node: block for node in self.nodes if (block := self._block(node)) is not None}
+        self.moved = frozenset(store.src[2] for store, block in self.blocks.items() if block.word is not None)
         """Loads that are written together with their stores."""
 
-    def store_block(self, node: UOp, at: At, only: str | None) -> bool:
-        """With the last row of a block, the block; whether the store is part of one.
-
-        `only` is a condition on the whole statement.
-        """
-        block = self._blocks.get(node)
-        if block is None or any(at[r] != extent(r) - 1 for r in block.all_rows):
-            return block is not None
+    def store_block(self, node: UOp, at: At, only: str | None) -> None:
+        """With the last row of one of the `blocks`, the block; `only` is a condition on the whole statement."""
+        block = self.blocks[node]
+        if any(at[r] != extent(r) - 1 for r in block.all_rows):
+            return
         gate = self.gate(node.src[3], at) if len(node.src) > 3 else OPEN
         conditions = [c for c in (only, gate.text if not gate.vector else "") if c]
         if gate.never:
-            return True
+            return
         if not conditions:
             self._write_block(node, block, at)
-            return True
+            return
         inside, after = self.text.label("write"), self.text.label("after")
         condition = conditions[0] if len(conditions) == 1 else self.text.define(f"and i1 {', '.join(conditions)}")
         self.text.branch(condition, inside, after)
@@ -69,13 +66,12 @@ class TransposeWriter(MemoryWriter):
         self._write_block(node, block, at)
         self.text.jump(after)
         self.text.open(after)
-        return True
 
     def _write_block(self, node: UOp, block: _Block, at: At) -> None:
         value, lanes = node.src[2], self.form(node).lanes
         size, element = value.dtype.itemsize, stored_type(value.dtype)
         first = {**at, **dict.fromkeys(block.all_rows, 0)}
-        points = [{**first, **point} for point in self.points(block.rows)]
+        points = [{**first, **point} for point, _ in self.points(block.rows)]
         if block.word is None:
             vectors = [self.operand(value, point, lanes, 64) for point in points]
         else:
@@ -86,7 +82,7 @@ class TransposeWriter(MemoryWriter):
         place = self.place(node.src[0], node.src[1], first, self.form(node).lane)
         most = _PIECE_BYTES // size
         for start in range(0, len(vectors), most):
-            part = replace(place, pointer=self.offset(place.pointer, start * size))
+            part = place._replace(pointer=self.offset(place.pointer, start * size))
             self._write_rows(node, at, part, (size, element), vectors[start : start + most])
 
     def _write_rows(self, node: UOp, at: At, place: Place, kind: tuple[int, str], vectors: list[str]) -> None:
@@ -176,7 +172,7 @@ class TransposeWriter(MemoryWriter):
         gate = self.gate(node.src[2], at) if len(node.src) > 2 else OPEN
         if gate.never:
             return "zeroinitializer"
-        place = replace(place, step=step, steps=[s // group for s in place.steps])
+        place = place._replace(step=step, steps=[s // group for s in place.steps])
         return self.read(place, gate, element, group * node.dtype.itemsize, node.dtype.itemsize, lanes)
 
     # --- which stores ---------------------------------------------------------------------------

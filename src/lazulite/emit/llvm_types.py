@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from functools import cache
 
 from lazulite.ir.dtype import DType, Scalar, dtypes
 
@@ -18,6 +19,7 @@ _NAMES = {
 _SUFFIX = {"float": "f32", "double": "f64"}
 
 
+@cache
 def type_name(dtype: DType, lanes: int = 0, bits: int = 64) -> str:
     """The type of a value; `lanes` makes it a vector, `bits` is the width of an INDEX.
 
@@ -28,6 +30,7 @@ def type_name(dtype: DType, lanes: int = 0, bits: int = 64) -> str:
     return f"<{lanes} x {name}>" if lanes else name
 
 
+@cache
 def suffix(type_text: str) -> str:
     """How an intrinsic's name spells a type.
 

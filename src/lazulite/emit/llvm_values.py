@@ -10,6 +10,7 @@ import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from lazulite.emit.llvm_text import Text
 from lazulite.emit.llvm_types import float_literal, literal, type_name, vector_literal
@@ -17,10 +18,11 @@ from lazulite.emit.static import Static
 from lazulite.ir import ops
 from lazulite.ir.dtype import DType, dtypes
 from lazulite.ir.uop import UOp
-from lazulite.kernel.nest import extent
+from lazulite.kernel.nest import by_order, extent
 from lazulite.lower.addresses import Address, address, is_static
 
 _NOTHING: frozenset[UOp] = frozenset()
+_REGISTERS = ("lane", "row", "unit")
 _LEAVES = frozenset({ops.PARAM, ops.SCRATCH, ops.SCALAR})
 At = Mapping[UOp, int]
 """Which row of each row range is being written."""
@@ -37,25 +39,32 @@ class Form:
     """The length of the vector; 0 for a scalar."""
 
 
+_Key = tuple[int, ...]
+"""The turns of the rows of a value."""
+_Use = tuple[tuple[UOp, ...], dict[_Key, str] | None, str, str]
+"""How a value becomes what an instruction wants: its rows; what was written of it, if it is known now, else None; the
+instruction that changes its width, and the type of the scalar that goes to every lane, where these are needed."""
+
+
 class ValueWriter:
     """What writing a kernel shares: the text, and the value of every node."""
 
     def __init__(self, linear: UOp) -> None:
         self.text = Text()
         self.nodes = linear.src
-        self.values: dict[UOp, dict[tuple[int, ...], str]] = {}
+        self.values: dict[UOp, dict[_Key, str]] = {}
         self.carries: dict[UOp, list[UOp]] = {}
         self.last = ""
         self.aligned: dict[UOp, str] = {}
         """Whether memory that is streamed to begins at a cache line."""
         self.zeros = 0
         self.scratch_bytes = 0
-        registers = registers_of(self.nodes)
-        alike = {found: form_of(found) for found in set(registers.values())}
-        self._forms = {node: alike[found] for node, found in registers.items()}
+        self._alike: dict[frozenset[UOp], Form] = {}
+        self._forms = {node: self._form(registers) for node, registers in registers_of(self.nodes).items()}
         self._static: dict[UOp, bool] = {}
         self.known = Static()
-        self._constants: dict[tuple[UOp, bool, int, tuple[int, ...]], str] = {}
+        self._uses: dict[tuple[UOp, int, int], _Use] = {}
+        self._points: dict[tuple[UOp, ...], list[tuple[dict[UOp, int], _Key]]] = {}
         for node in self.nodes:
             if node.op is ops.CARRY:
                 self.carries.setdefault(node.src[0], []).append(node)
@@ -63,7 +72,11 @@ class ValueWriter:
         self.addresses = {node.src[1]: address(node.src[1]) for node in accesses}
         """The parts of every index."""
         self.used, self.leaves = _uses(self.nodes, self.addresses)
-        self.readers = Counter(source for node in self.nodes for source in set(node.src))
+
+    @cached_property
+    def readers(self) -> Counter[UOp]:
+        """How many nodes have each as a source."""
+        return Counter(source for node in self.nodes for source in set(node.src))
 
     def constants(self) -> list[str]:
         """Definitions beside the function."""
@@ -77,7 +90,13 @@ class ValueWriter:
         """The rows and lanes of a node's value (of what it writes, for a STORE)."""
         found = self._forms.get(node)
         if found is None:
-            found = self._forms[node] = form_of(node.ranges)
+            found = self._forms[node] = self._form(node.ranges)
+        return found
+
+    def _form(self, ranges: frozenset[UOp]) -> Form:
+        found = self._alike.get(ranges)
+        if found is None:
+            found = self._alike[ranges] = form_of(ranges)
         return found
 
     def lanes_of(self, node: UOp) -> int:
@@ -92,46 +111,59 @@ class ValueWriter:
             self._static[node] = found
         return found
 
-    def points(self, rows: Sequence[UOp]) -> list[dict[UOp, int]]:
-        """Every combination of rows."""
-        turns = itertools.product(*[range(extent(r)) for r in rows])
-        return [dict(zip(rows, turn, strict=True)) for turn in turns]
+    def points(self, rows: tuple[UOp, ...]) -> list[tuple[dict[UOp, int], _Key]]:
+        """Every combination of rows, and under which a value over them is kept there."""
+        found = self._points.get(rows)
+        if found is None:
+            turns = itertools.product(*[range(extent(r)) for r in rows])
+            found = self._points[rows] = [(dict(zip(rows, turn, strict=True)), turn) for turn in turns]
+        return found
 
-    def key(self, node: UOp, at: At) -> tuple[int, ...]:
+    def points_of(self, node: UOp) -> list[tuple[dict[UOp, int], _Key]]:
+        """Those of a node's value."""
+        return self.points(self.form(node).rows)
+
+    def key(self, node: UOp, at: At) -> _Key:
         """Under which a node's value at these rows is kept."""
         return tuple([at[r] for r in self.form(node).rows])
 
     def index_bits(self, node: UOp, lanes: int) -> int:
         """The width in which INDEX values of an operation are computed: vectors are narrow where they fit."""
-        involved = [n for n in (node, *node.src) if n.dtype is dtypes.index]
-        narrow = lanes and all(-(1 << 31) <= n.vmin and n.vmax < 1 << 31 for n in involved)
-        return 32 if narrow else 64
+        if not lanes:
+            return 64
+        for each in (node, *node.src):
+            if each.dtype is dtypes.index and not (-(1 << 31) <= each.vmin and each.vmax < 1 << 31):
+                return 64
+        return 32
 
     def operand(self, node: UOp, at: At, lanes: int, bits: int) -> str:
         """A node's value at these rows, as a vector of `lanes` (0: a scalar) with INDEX `bits` wide."""
-        dtype = node.dtype
-        if self.is_static(node):
-            return self._known(node, at, lanes, bits)
-        if node.op is ops.SCALAR or node.op is ops.RANGE:
-            value, own, width = self.values[node][()], 0, 64
-        else:
-            form = self.form(node)
-            value, own = self.values[node][self.key(node, at)], form.lanes
-            width = self.index_bits(node, own) if dtype is dtypes.index else 64
-        if dtype is dtypes.index and width != bits:
-            wide, narrow = type_name(dtype, own, width), type_name(dtype, own, bits)
-            value = self.text.once(f"{'trunc' if bits < width else 'sext'} {wide} {value} to {narrow}")
-        if lanes and not own:
-            return self.text.splat(type_name(dtype, 0, bits), value, lanes)
-        return value
+        use = self._uses.get((node, lanes, bits))
+        if use is None:
+            use = self._uses[node, lanes, bits] = self._use(node, lanes, bits)
+        rows, texts, resized, spread = use
+        key = tuple([at[r] for r in rows]) if rows else ()
+        if texts is not None:
+            known = texts.get(key)
+            if known is None:
+                known = texts[key] = self._literal(node, at, lanes, bits)
+            return known
+        value = self.values[node][key]
+        if resized:
+            value = self.text.once(resized.format(value))
+        return self.text.splat(spread, value, lanes) if spread else value
 
-    def _known(self, node: UOp, at: At, lanes: int, bits: int) -> str:
-        """A constant, whose text is made once."""
-        key = (node, lanes > 0, bits, self.key(node, at))
-        found = self._constants.get(key)
-        if found is None:
-            found = self._constants[key] = self._literal(node, at, lanes, bits)
-        return found
+    def _use(self, node: UOp, lanes: int, bits: int) -> _Use:
+        form, dtype = self.form(node), node.dtype
+        if self.is_static(node):
+            return form.rows, {}, "", ""
+        rows, own = ((), 0) if node.op in (ops.SCALAR, ops.RANGE) else (form.rows, form.lanes)
+        spread = type_name(dtype, 0, bits) if lanes and not own else ""
+        width = self.index_bits(node, own) if dtype is dtypes.index else bits
+        if width == bits:
+            return rows, None, "", spread
+        change = "trunc" if bits < width else "sext"
+        return rows, None, f"{change} {type_name(dtype, own, width)} {{}} to {type_name(dtype, own, bits)}", spread
 
     def _literal(self, node: UOp, at: At, lanes: int, bits: int) -> str:
         element = type_name(node.dtype, 0, bits)
@@ -166,37 +198,42 @@ class ValueWriter:
 
 def form_of(ranges: Iterable[UOp]) -> Form:
     """The row, lane and unit ranges among these."""
-    found = sorted(set(ranges), key=lambda r: r.arg[0])
-    rows, units = (tuple([r for r in found if r.arg[1] == kind]) for kind in ("row", "unit"))
-    lane = next((r for r in found if r.arg[1] == "lane"), None)
-    return Form(rows, lane, units, 0 if lane is None else extent(lane))
+    found: dict[str, list[UOp]] = {"row": [], "lane": [], "unit": []}
+    for r in by_order(ranges):
+        if r.arg[1] in found:
+            found[r.arg[1]].append(r)
+    lane = found["lane"][0] if found["lane"] else None
+    return Form(tuple(found["row"]), lane, tuple(found["unit"]), 0 if lane is None else extent(lane))
 
 
 def registers_of(nodes: Sequence[UOp]) -> dict[UOp, frozenset[UOp]]:
     """The row, lane and unit ranges over which each listed node varies.
 
-    A state varies over what its first value or its next value varies over, so the list is walked
-    until nothing changes.
+    A state varies over what its first value or its next value varies over, so the list is walked until that of no
+    state changes.
     """
     found: dict[UOp, frozenset[UOp]] = dict.fromkeys(nodes, _NOTHING)
     steps = {node.src[0]: node for node in nodes if node.op is ops.FOR}
-    values = [node for node in nodes if node.op is not ops.FOR and node.op is not ops.RANGE]
-    valued = [(node, _value_sources(node, steps)) for node in values]
-    changed = True
-    while changed:
-        changed = False
+    valued = [(node, _value_sources(node, steps)) for node in nodes if node.op not in (ops.FOR, ops.RANGE)]
+    states = [(node, sources) for node, sources in valued if node.op is ops.CARRY]
+    while True:
         for node, sources in valued:
-            own = _NOTHING
-            for source in sources:
-                registers = _known_registers(source, found)
-                own = registers if not own else own if registers <= own else own | registers
-            if node.op is ops.REDUCE:
-                own = own.difference(node.src[1:])
-            elif node.op is ops.MMA:
-                own = own.difference(node.src[3:])
-            changed |= own != found[node]
-            found[node] = own
-    return found
+            found[node] = _registers(node, sources, found)
+        if all(found[node] == _registers(node, sources, found) for node, sources in states):
+            return found
+
+
+def _registers(node: UOp, sources: Iterable[UOp], found: dict[UOp, frozenset[UOp]]) -> frozenset[UOp]:
+    """What follows from what is known of the sources; `found` takes in those that are not in the list."""
+    own = _NOTHING
+    for source in sources:
+        known = found.get(source)
+        if known is None:
+            known = found[source] = frozenset([r for r in source.ranges if r.arg[1] in _REGISTERS])
+        own = known if not own else own if known <= own else own | known
+    if node.op is ops.REDUCE:
+        return own.difference(node.src[1:])
+    return own.difference(node.src[3:]) if node.op is ops.MMA else own
 
 
 def _value_sources(node: UOp, steps: Mapping[UOp, UOp]) -> Sequence[UOp]:
@@ -208,11 +245,6 @@ def _value_sources(node: UOp, steps: Mapping[UOp, UOp]) -> Sequence[UOp]:
     if node.op in (ops.LOAD, ops.STORE):
         return node.src[1:]
     return node.src[: {ops.REDUCE: 1, ops.MMA: 3}.get(node.op)]
-
-
-def _known_registers(node: UOp, found: Mapping[UOp, frozenset[UOp]]) -> frozenset[UOp]:
-    known = found.get(node)
-    return frozenset(r for r in node.ranges if r.arg[1] in ("lane", "row", "unit")) if known is None else known
 
 
 def _uses(nodes: Sequence[UOp], addresses: Mapping[UOp, Address]) -> tuple[set[UOp], list[UOp]]:

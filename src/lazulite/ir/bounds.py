@@ -152,9 +152,12 @@ _RULES: dict[Op, Callable[[UOp], Interval]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Linear:
-    """`constant` + the sum of coefficient x term.  Terms are INDEX nodes that are no sums or multiples."""
+    """`constant` + the sum of coefficient x term.  Terms are INDEX nodes that are no sums or multiples.
+
+    A value: nothing changes it once it is made (to have that enforced would cost three times the time to make it).
+    """
 
     constant: int = 0
     terms: Mapping[UOp, int] = field(default_factory=dict)
@@ -187,23 +190,36 @@ class Linear:
 def linear(node: UOp) -> Linear:
     """The normal form of an INDEX expression."""
     constant, terms = 0, dict[UOp, int]()
-    pending = [(node, 1)]
-    while pending:
-        part, factor = pending.pop()
+    pending: list[tuple[UOp, int]] = []
+    part, factor = node, 1
+    while True:
         op = part.op
         if op is ops.ADD:
-            pending += ((part.src[1], factor), (part.src[0], factor))
-        elif op is ops.SUB:
-            pending += ((part.src[1], -factor), (part.src[0], factor))
-        elif op is ops.MUL and part.src[1].op is ops.CONST:
-            pending.append((part.src[0], factor * part.src[1].arg))
-        elif op is ops.MUL and part.src[0].op is ops.CONST:
-            pending.append((part.src[1], factor * part.src[0].arg))
-        elif op is ops.CONST:
+            part, other = part.src
+            pending.append((other, factor))
+            continue
+        if op is ops.SUB:
+            part, other = part.src
+            pending.append((other, -factor))
+            continue
+        if op is ops.MUL:
+            left, right = part.src
+            if right.op is ops.CONST:
+                part, factor = left, factor * right.arg
+                continue
+            if left.op is ops.CONST:
+                part, factor = right, factor * left.arg
+                continue
+        if op is ops.CONST:
             constant += factor * part.arg
         else:
             terms[part] = terms.get(part, 0) + factor
-    return Linear(constant, {term: factor for term, factor in terms.items() if factor})
+        if not pending:
+            break
+        part, factor = pending.pop()
+    if 0 in terms.values():
+        terms = {term: factor for term, factor in terms.items() if factor}
+    return Linear(constant, terms)
 
 
 def difference(left: UOp, right: UOp) -> Linear:

@@ -25,9 +25,11 @@ class DType:
     proved bounds, never stored) and ``void`` (the type of effects).
     """
 
-    __slots__ = ("bits", "exponent_bits", "kind", "mantissa_bits", "name", "number", "specials")
+    __slots__ = ("bits", "exponent_bits", "itemsize", "kind", "mantissa_bits", "name", "number", "specials")
     bits: int
     exponent_bits: int
+    itemsize: int
+    """Bytes of one element in memory."""
     kind: str
     mantissa_bits: int
     name: str
@@ -41,6 +43,7 @@ class DType:
         specials: str = "ieee",
     ) -> None:  # fmt: skip
         self.number, self.name, self.kind, self.bits = number, name, kind, bits
+        self.itemsize = max(1, bits // 8)
         self.exponent_bits, self.mantissa_bits, self.specials = exponent_bits, mantissa_bits, specials
 
     def __repr__(self) -> str:
@@ -54,11 +57,6 @@ class DType:
 
     def __deepcopy__(self, memo: object) -> DType:
         return self
-
-    @property
-    def itemsize(self) -> int:
-        """Bytes of one element in memory."""
-        return max(1, self.bits // 8)
 
     @property
     def is_float(self) -> bool:

@@ -28,6 +28,7 @@ class _Entry(weakref.ref["UOp"]):
 
 
 _table: dict[_Key, _Entry] = {}
+_NO_RANGES: frozenset[UOp] = frozenset()
 _EFFECTS = frozenset({ops.AFTER, ops.STORE, ops.CALL})
 
 
@@ -70,7 +71,8 @@ class UOp:
                 return known
         self = object.__new__(cls)
         self.op, self.dtype, self.src, self.arg = op, dtype, src, arg
-        self.origin = self.memory = self._shape = self._bounds = self._ranges = None
+        self.origin = self.memory = self._shape = self._bounds = None
+        self._ranges = None if src else _NO_RANGES
         effects = op in _EFFECTS
         for source in src:
             if source.has_effects:
@@ -365,23 +367,23 @@ def toposort(*roots: UOp, enter: Callable[[UOp], bool] | None = None) -> list[UO
     """
     order: list[UOp] = []
     done: set[UOp] = set()
-    stack: list[tuple[UOp, Iterator[UOp]]] = []
-    for root in roots:
-        if root in done:
-            continue
-        done.add(root)
-        stack.append((root, iter(root.src if enter is None or enter(root) else ())))
-        while stack:
-            node, pending = stack[-1]
-            for source in pending:
-                if source not in done:
-                    done.add(source)
-                    stack.append((source, iter(source.src if enter is None or enter(source) else ())))
+    stack: list[tuple[UOp | None, Iterator[UOp]]] = []
+    user: UOp | None = None
+    pending = iter(roots)
+    while True:
+        for node in pending:
+            if node not in done:
+                done.add(node)
+                if node.src and (enter is None or enter(node)):
+                    stack.append((user, pending))
+                    user, pending = node, iter(node.src)
                     break
-            else:
                 order.append(node)
-                stack.pop()
-    return order
+        else:
+            if user is None:
+                return order
+            order.append(user)
+            user, pending = stack.pop()
 
 
 def derive(node: UOp, slot: str, rule: Callable[[UOp], object]) -> None:

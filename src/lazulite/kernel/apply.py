@@ -10,7 +10,7 @@ computes never changes, except that a reduction combines its values in another o
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from lazulite.base.errors import StageError
@@ -120,8 +120,9 @@ def apply(kernel: UOp, steps: Iterable[Step]) -> UOp:
     for step in steps:
         _take(nest, step)
     sink = _rewrite(nest, _final_ranges(nest))
-    _check(sink)
-    check_partial_sums(sink)
+    nodes = toposort(sink)
+    _check(nodes)
+    check_partial_sums(sink, nodes)
     return sink
 
 
@@ -354,12 +355,10 @@ def _both(left: UOp | None, right: UOp | None) -> UOp | None:
 
 def _rewrite(nest: _Nest, ranges: dict[Name, UOp]) -> UOp:
     """The kernel over the final ranges."""
-    table: dict[UOp, _Replacement] = {}
-    for node in toposort(nest.sink):
-        if node.op is ops.RANGE:
-            table[node] = _replacement(nest, ranges, node.arg[0])
+    nodes = toposort(nest.sink)
+    table = {node: _replacement(nest, ranges, node.arg[0]) for node in nodes if node.op is ops.RANGE}
     done: dict[UOp, UOp] = {old: new.value for old, new in table.items()}
-    for node in toposort(nest.sink, enter=lambda n: n.op is not ops.RANGE):
+    for node in nodes:
         if node not in done:
             done[node] = _rewrite_node(node, tuple([done[s] for s in node.src]), table)
     return done[nest.sink]
@@ -425,13 +424,12 @@ def _converted_from(value: UOp) -> UOp:
     return value
 
 
-def _check(sink: UOp) -> None:
+def _check(nodes: Sequence[UOp]) -> None:
     """Only the outermost loop is parallel; a value has at most one lane range."""
-    nodes = toposort(sink)
-    loops = [node for node in nodes if node.op is ops.RANGE and node.arg[1] in ("loop", "parallel")]
-    first = min((r.arg[0] for r in loops), default=None)
-    if any(r.arg[1] == "parallel" and r.arg[0] != first for r in loops):
+    ranges = [node for node in nodes if node.op is ops.RANGE]
+    first = min((r.arg[0] for r in ranges if is_looping(r)), default=None)
+    if any(r.arg[1] == "parallel" and r.arg[0] != first for r in ranges):
         raise StageError("kernel.steps", "only the outermost loop can be parallel")
-    for node in nodes:
-        if sum(r.arg[1] == "lane" for r in node.ranges) > 1:
-            raise StageError("kernel.steps", "a value varies with two vectorized ranges")
+    lanes = frozenset([r for r in ranges if r.arg[1] == "lane"])
+    if len(lanes) > 1 and any(len(lanes & node.ranges) > 1 for node in nodes):
+        raise StageError("kernel.steps", "a value varies with two vectorized ranges")

@@ -7,24 +7,46 @@ between rows, and a remainder occurs once in the whole tensor instead of once a 
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from lazulite.ir import ops
 from lazulite.ir.bounds import Linear, linear
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.uop import UOp, index, toposort
+from lazulite.kernel.nest import by_order
+
+
+@dataclass(slots=True, eq=False)
+class _Walk:
+    """Ranges that are walked through as one, outermost first, and how far each index moves with the innermost."""
+
+    members: tuple[UOp, ...]
+    extent: int
+    steps: list[int]
+
+    def continues(self, inner: _Walk) -> bool:
+        """Whether a turn of this goes on where all turns of the inner one end, in every index."""
+        extent = inner.extent
+        return self.steps == [extent * step for step in inner.steps]
 
 
 def flatten(sink: UOp, among: Iterable[UOp] | None = None) -> UOp:
     """The kernel with every such pair (`among` these) merged; the merged range has the order of the outer one."""
     orders = None if among is None else {r.arg[0] for r in among}
-    while orders is None or len(orders) > 1:
-        nodes = toposort(sink, enter=None if orders is None else lambda node: _varies(node, orders))
-        pair = _mergeable(sink, nodes, orders)
-        if pair is None:
-            return sink
-        sink = _merge(nodes, *pair)
-    return sink
+    if orders is not None and len(orders) < 2:
+        return sink
+    nodes = toposort(sink, enter=None if orders is None else lambda node: _varies(node, orders))
+    whole = (n for n in nodes if n.op is ops.RANGE and n.arg[1] == "loop" and n.src[0].op is ops.CONST)
+    ranges = by_order(r for r in whole if orders is None or r.arg[0] in orders)
+    if len(ranges) < 2:
+        return sink
+    forms = [linear(n.src[1]) for n in nodes if n.op in (ops.LOAD, ops.STORE)]
+    walks = [_Walk((r,), r.src[0].arg, [form.terms.get(r, 0) for form in forms]) for r in ranges]
+    if not any(True for _ in _pairs(walks)):
+        return sink
+    merged = [walk for walk in _merged(walks, _Uses(sink, nodes, forms)) if len(walk.members) > 1]
+    return _rewritten(nodes, merged) if merged else sink
 
 
 def _varies(node: UOp, orders: Container[object]) -> bool:
@@ -32,25 +54,41 @@ def _varies(node: UOp, orders: Container[object]) -> bool:
     return node.op is not ops.AFTER or any(r.arg[0] in orders for r in node.ranges)
 
 
-def _mergeable(sink: UOp, nodes: Sequence[UOp], orders: Container[object] | None) -> tuple[UOp, UOp] | None:
-    whole = (n for n in nodes if n.op is ops.RANGE and n.arg[1] == "loop" and n.src[0].op is ops.CONST)
-    ranges = sorted((r for r in whole if orders is None or r.arg[0] in orders), key=lambda r: r.arg[0])
-    if len(ranges) < 2:
-        return None
-    forms = [linear(n.src[1]) for n in nodes if n.op in (ops.LOAD, ops.STORE)]
-    fixed = _used_otherwise(nodes, forms)
-    closers = {r: [n for n in nodes if n.op is ops.REDUCE and r in n.src[1:]] for r in ranges}
-    free = [r for r in ranges if r not in fixed]
-    for outer in free:
-        for inner in free:
-            if inner is not outer and _as_one(outer, inner, forms) and closers[outer] == closers[inner]:
-                if not closers[outer] and any((outer in s.ranges) != (inner in s.ranges) for s in sink.src):
-                    continue
-                return outer, inner
-    return None
+def _pairs(walks: Sequence[_Walk]) -> Iterator[tuple[_Walk, _Walk]]:
+    """Those that memory is walked through as if they were one."""
+    return ((outer, inner) for outer in walks for inner in walks if inner is not outer and outer.continues(inner))
 
 
-def _used_otherwise(nodes: Sequence[UOp], forms: list[Linear]) -> set[UOp]:
+class _Uses:
+    """Where a kernel speaks of ranges, which decides what becomes one."""
+
+    def __init__(self, sink: UOp, nodes: Sequence[UOp], forms: Sequence[Linear]) -> None:
+        self.stores = sink.src
+        self.fixed = _used_otherwise(nodes, forms)
+        self.reductions = [node for node in nodes if node.op is ops.REDUCE]
+
+    def allow(self, outer: UOp, inner: UOp) -> bool:
+        """Whether nothing tells two ranges apart: they are reduced in the same places, or are in the same stores."""
+        if outer in self.fixed or inner in self.fixed:
+            return False
+        closers = [[node for node in self.reductions if r in node.src[1:]] for r in (outer, inner)]
+        if closers[0] != closers[1]:
+            return False
+        return bool(closers[0]) or all((outer in s.ranges) == (inner in s.ranges) for s in self.stores)
+
+
+def _merged(walks: Sequence[_Walk], uses: _Uses) -> Sequence[_Walk]:
+    """The walks with one in place of every two, as long as there are some."""
+    while True:
+        found = next((p for p in _pairs(walks) if uses.allow(p[0].members[0], p[1].members[0])), None)
+        if found is None:
+            return walks
+        outer, inner = found
+        joined = _Walk((*outer.members, *inner.members), outer.extent * inner.extent, inner.steps)
+        walks = [joined if walk is outer else walk for walk in walks if walk is not inner]
+
+
+def _used_otherwise(nodes: Sequence[UOp], forms: Sequence[Linear]) -> set[UOp]:
     """Ranges that occur outside of the linear part of an index."""
     fixed: set[UOp] = set()
     for form in forms:
@@ -67,33 +105,35 @@ def _used_otherwise(nodes: Sequence[UOp], forms: list[Linear]) -> set[UOp]:
     return fixed
 
 
-def _as_one(outer: UOp, inner: UOp, forms: list[Linear]) -> bool:
-    extent = inner.src[0].value
-    return all(form.terms.get(outer, 0) == extent * form.terms.get(inner, 0) for form in forms)
-
-
-def _merge(nodes: Sequence[UOp], outer: UOp, inner: UOp) -> UOp:
-    extent = int(outer.src[0].value) * int(inner.src[0].value)
-    merged = outer.replace(src=(index(extent),))
+def _rewritten(nodes: Sequence[UOp], walks: Iterable[_Walk]) -> UOp:
+    """The kernel with one range for each of these walks."""
+    first: dict[UOp, UOp] = {}
+    last: dict[UOp, UOp] = {}
+    gone: set[UOp] = set()
+    for walk in walks:
+        one = walk.members[0].replace(src=(index(walk.extent),))
+        first[walk.members[0]] = last[walk.members[-1]] = one
+        gone.update(walk.members[1:])
     done: dict[UOp, UOp] = {}
     for node in nodes:
         src = tuple([done.get(s, s) for s in node.src])
         if node.op in (ops.LOAD, ops.STORE):
-            src = (src[0], _merged_index(node.src[1], done, outer, inner, merged), *src[2:])
-        elif node.op is ops.REDUCE and inner in node.src[1:]:
-            src = (src[0], *[merged if r is outer else r for r in node.src[1:] if r is not inner])
-        done[node] = node if src == node.src else node.replace(src=src)
+            src = (src[0], _merged_index(node.src[1], done, first.keys() | gone, last), *src[2:])
+        elif node.op is ops.REDUCE and not gone.isdisjoint(node.src[1:]):
+            src = (src[0], *[first.get(r, r) for r in node.src[1:] if r not in gone])
+        done[node] = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
     return done[nodes[-1]]
 
 
-def _merged_index(node: UOp, done: dict[UOp, UOp], outer: UOp, inner: UOp, merged: UOp) -> UOp:
+def _merged_index(node: UOp, done: dict[UOp, UOp], members: Container[UOp], last: dict[UOp, UOp]) -> UOp:
+    """The index with the merged range instead of the innermost one of each walk."""
     form = linear(node)
-    if outer not in form.terms and inner not in form.terms:
+    if not any(term in members for term in form.terms):
         return done.get(node, node)
     total = index(form.constant)
     for term, factor in form.terms.items():
-        if term is not outer:
-            part = merged if term is inner else done.get(term, term)
+        part = last.get(term) if term in members else done.get(term, term)
+        if part is not None:
             product = part if factor == 1 else part * factor
             total = product if total.is_const(0) else product + total
     return total

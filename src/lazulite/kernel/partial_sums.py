@@ -6,6 +6,8 @@ writes.  Here is what that asks of a kernel with its final ranges.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from lazulite.base.errors import StageError
 from lazulite.ir import ops
 from lazulite.ir.blocks import is_looping
@@ -25,8 +27,10 @@ def partial_sums(store: UOp) -> list[tuple[UOp, list[UOp]]]:
     return [(node, blocks) for node in toposort(store) if (blocks := blocks_of(node))]
 
 
-def check_partial_sums(sink: UOp) -> None:
-    """Raise unless every such reduction can wait in the memory of its statement."""
+def check_partial_sums(sink: UOp, nodes: Iterable[UOp]) -> None:
+    """Raise unless every such reduction of a kernel, whose nodes these are, can wait in the memory of its statement."""
+    if not any(map(blocks_of, nodes)):
+        return
     for store in sink.src:
         found = partial_sums(store)
         if found and not (len(found) == 1 and _can_wait(store, found[0][0])):

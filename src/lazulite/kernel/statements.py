@@ -42,7 +42,7 @@ class Statements:
 
 def has_statements(root: UOp) -> bool:
     """Whether a kernel has intermediates."""
-    return any(node.op is ops.AFTER for node in toposort(root))
+    return any(source.has_effects for store in root.src for source in store.src)
 
 
 def split_statements(root: UOp) -> Statements:

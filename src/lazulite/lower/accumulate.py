@@ -12,14 +12,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from lazulite.ir import ops
-from lazulite.ir.uop import UOp, substitute
-from lazulite.kernel.partial_sums import partial_sums
+from lazulite.ir.uop import UOp, substitute, toposort
+from lazulite.kernel.partial_sums import blocks_of, partial_sums
 
 
 def accumulate(sink: UOp) -> UOp:
     """The kernel with every such sum as a partial one."""
-    stores = tuple([_accumulated(store) for store in sink.src])
-    return sink if stores == sink.src else sink.replace(src=stores)
+    if not any(map(blocks_of, toposort(sink))):
+        return sink
+    return sink.replace(src=tuple([_accumulated(store) for store in sink.src]))
 
 
 def _accumulated(store: UOp) -> UOp:

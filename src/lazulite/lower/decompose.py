@@ -6,14 +6,14 @@ default: a target lists what it has, everything else is written in simpler opera
 of the `decompose_*` modules.  Values keep their meaning exactly, except for the elementary functions,
 which keep the bounds of `transcendental` and `trigonometry`.
 
-The walk is iterative and each node is visited once, so shared subexpressions stay shared.
+The walk is iterative and each node is visited once, sources first, so shared subexpressions stay shared.
 """
 
 from __future__ import annotations
 
 from lazulite.ir import ops
 from lazulite.ir.ops import Op
-from lazulite.ir.uop import UOp
+from lazulite.ir.uop import UOp, toposort
 from lazulite.lower import (
     decompose_cast,
     decompose_float,
@@ -49,27 +49,23 @@ def decompose(root: UOp, native: Native) -> UOp:
     """
     done: dict[UOp, UOp] = {}
     expansions: dict[UOp, UOp] = {}
-    pending = [root]
+    pending = toposort(root)[::-1]
     while pending:
-        node = pending[-1]
+        node = pending.pop()
         if node in done:
-            pending.pop()
-        elif node in expansions:
-            expansion = expansions[node]
-            if expansion in done:
-                done[node] = done[expansion]
-            else:
-                pending.append(expansion)
-        elif missing := [source for source in node.src if source not in done]:
-            pending += missing
+            continue
+        if node in expansions:
+            done[node] = done[expansions[node]]
+            continue
+        src = tuple([done[source] for source in node.src])
+        rebuilt = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
+        simpler = expanded(rebuilt, native)
+        if simpler is None:
+            done[node] = done[rebuilt] = rebuilt
         else:
-            src = tuple([done[source] for source in node.src])
-            rebuilt = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
-            simpler = expanded(rebuilt, native) if rebuilt is node else rebuilt
-            if simpler is None:
-                done[node] = node
-            else:
-                expansions[node] = simpler
+            expansions[node] = simpler
+            pending.append(node)
+            pending += reversed(toposort(simpler, enter=lambda n: n not in done))
     return done[root]
 
 

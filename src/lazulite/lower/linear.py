@@ -61,7 +61,7 @@ def _walk(sink: UOp) -> list[UOp]:
     """What the list holds, sources before users; of a node's sources those with loops below come first."""
     heavy: set[UOp] = set()
     for node in toposort(sink):
-        if node.op is ops.FOR or any(s in heavy for s in node.src):
+        if node.op is ops.FOR or not heavy.isdisjoint(node.src):
             heavy.add(node)
     listed: list[UOp] = []
     done: set[UOp] = {sink}
@@ -72,7 +72,9 @@ def _walk(sink: UOp) -> list[UOp]:
             if source not in done and not _is_operand(source):
                 done.add(source)
                 needed = _needed(source)
-                stack.append((source, iter(sorted(needed, key=lambda s: s not in heavy))))
+                if source in heavy:
+                    needed = sorted(needed, key=lambda s: s not in heavy)
+                stack.append((source, iter(needed)))
                 break
         else:
             stack.pop()
