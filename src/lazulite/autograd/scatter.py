@@ -10,7 +10,7 @@ elements is scattered by itself.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import count
@@ -21,7 +21,9 @@ from lazulite.ir.dtype import NARROW, DType, dtypes
 from lazulite.ir.infer import Shape
 from lazulite.ir.launches import launch
 from lazulite.ir.ops import Op
+from lazulite.ir.size import least, max_shape, most, room
 from lazulite.ir.uop import UOp, index
+from lazulite.ir.widest import cut, widest
 
 
 def scattered(op: Op | None, into: UOp, positions: Sequence[UOp], values: UOp) -> UOp:
@@ -40,17 +42,12 @@ def scattered(op: Op | None, into: UOp, positions: Sequence[UOp], values: UOp) -
     order = kept + [axis for axis in range(rank) if axis not in kept]
     axes = [*aligned, *searched, *range(len(positions), len(into.shape))]
     held, places = _moved(into, axes), [_moved(positions[axis], order) for axis in searched]
-    place = _flat_place(places, [into.shape[axis] for axis in searched])
-    values = _moved(values, [*order, *range(rank, len(values.shape))])
-    form = _Form(
-        tuple([(positions[0].shape[along], into.shape[axis]) for axis, along in aligned.items()]),
-        math.prod(positions[0].shape[axis] for axis in order[len(kept) :]),
-        math.prod(into.shape[axis] for axis in searched),
-        math.prod(into.shape[len(positions) :]),
-    )
+    place = widest(_flat_place(places, [into.shape[axis] for axis in searched]), -1)
+    values = widest(_moved(values, [*order, *range(rank, len(values.shape))]))
+    form = _form(max_shape(into.shape), max_shape(positions[0].shape), aligned, searched)
     kernel = _kernel(op, into.dtype, place.dtype, form)
-    (result,) = launch(kernel, held, place, values, gradient=_gradient(op, into.dtype, place.dtype, form))
-    return _moved(result, sorted(range(len(axes)), key=axes.__getitem__))
+    (result,) = launch(kernel, widest(held), place, values, gradient=_gradient(op, into.dtype, place.dtype, form))
+    return _moved(cut(result, held.shape), sorted(range(len(axes)), key=axes.__getitem__))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +68,17 @@ class _Form:
     @property
     def positions(self) -> int:
         return math.prod(turns for turns, _ in self.lead) * self.count
+
+
+def _form(into: Shape, positions: Shape, aligned: Mapping[int, int], searched: Sequence[int]) -> _Form:
+    """The loops for positions of one shape on the first axes of what they are scattered into."""
+    rank = len(aligned) + len(searched)
+    return _Form(
+        tuple([(positions[along], into[axis]) for axis, along in aligned.items()]),
+        math.prod(size for axis, size in enumerate(positions) if axis not in aligned.values()),
+        math.prod(into[axis] for axis in searched),
+        math.prod(into[rank:]),
+    )
 
 
 @cache
@@ -201,7 +209,7 @@ def _aligned(shape: Shape, positions: Sequence[UOp]) -> dict[int, int]:
     found: dict[int, int] = {}
     for axis, position in enumerate(positions):
         along = _counted_axis(position)
-        if along is not None and along not in found.values() and position.shape[along] <= shape[axis]:
+        if along is not None and along not in found.values() and least(shape[axis] - position.shape[along]) >= 0:
             found[axis] = along
     if len(found) == len(positions):
         found.popitem()
@@ -219,13 +227,13 @@ def _counted_axis(position: UOp) -> int | None:
 
 
 def _flat_place(places: Sequence[UOp], sizes: Sequence[int]) -> UOp:
-    """Positions on several axes as one number, -1 where one lies outside."""
-    dtype = dtypes.int32 if math.prod(sizes) <= dtypes.int32.max else dtypes.int64
+    """Positions on several axes as one number, by the largest sizes, -1 where one lies outside."""
+    dtype = dtypes.int32 if room(sizes) <= dtypes.int32.max else dtypes.int64
     flat, inside = None, None
     for place, size in zip(places, sizes, strict=True):
         within = (place >= 0) & (place < size)
         inside = within if inside is None else inside & within
-        flat = place.cast(dtype) if flat is None else flat * size + place.cast(dtype)
+        flat = place.cast(dtype) if flat is None else flat * most(size) + place.cast(dtype)
     assert flat is not None and inside is not None
     return inside.where(flat, -1)
 

@@ -62,4 +62,4 @@ class DrawMethods(SortMethods, RandomMethods, CreateMethods):
         # The time until an event of rate w is -log(u) / w: the earliest are a draw without replacement.
         uniform = self.rand(*self.shape, dtype=dtypes.float64, device=self.device).uop
         times = self._derived(-UOp.apply(ops.LOG, 1 - uniform) / weights.uop)
-        return times.argsort()._first_along(-1, num_samples)
+        return times.topk(num_samples, -1, largest=False)[1]

@@ -1,7 +1,7 @@
 """Running sums, products and extrema along an axis.
 
-A scan is done in blocks: within a block of up to 64 elements every prefix is reduced on its own, then the
-totals of the blocks are scanned the same way and enter the blocks as offsets.  Work is 64 operations an
+A scan is done in blocks: within a block of up to 16 elements, a vector, every prefix is reduced on its own, then the
+totals of the blocks are scanned the same way and enter the blocks as offsets.  Work is 16 operations an
 element and memory stays linear.  The shape never changes; a tensor without axes is its own scan.
 """
 
@@ -19,7 +19,7 @@ from lazulite.ir.uop import UOp
 from lazulite.tensor.base import DTypeLike, as_dtype, counted, detached, expanded, float_dtype, one_axis, wide_dtype
 from lazulite.tensor.reduce import ReduceMethods, reduced, sum_dtype
 
-_BLOCK = 64
+_BLOCK = 16
 
 
 class ScanMethods(ReduceMethods):

@@ -7,12 +7,14 @@ element came from.
 
 from __future__ import annotations
 
+import math
 from typing import Any, Self
 
 from lazulite.base.errors import ArgumentError, ShapeError
 from lazulite.ir import ops
 from lazulite.ir.dtype import DType, dtypes
 from lazulite.ir.uop import UOp
+from lazulite.ir.widest import widest
 from lazulite.tensor.base import counted, one_axis
 from lazulite.tensor.gather import GatherMethods
 from lazulite.tensor.radix import order_of
@@ -57,7 +59,7 @@ class SortMethods(GatherMethods):
         size = self.shape[one_axis("topk", dim, len(self.shape))] if self.shape else 1
         if not 0 <= k <= size:
             raise ArgumentError("topk", f"k is from 0 to the {size} elements of the axis, got {k}")
-        order = self._order("topk", dim, largest)._first_along(dim, k)
+        order = self._order("topk", dim, largest, (0, k))
         return (self.gather(dim, order) if self.shape else self), order
 
     def kthvalue(self, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Self, Self]:
@@ -69,9 +71,13 @@ class SortMethods(GatherMethods):
         size = self.shape[one_axis("kthvalue", dim, len(self.shape))] if self.shape else 1
         if not 1 <= k <= size:
             raise ArgumentError("kthvalue", f"k is from 1 to the {size} elements of the axis, got {k}")
-        parts = self.topk(k, dim, largest=False)
-        last = [part.flip(dim)._first_along(dim, 1) if part.shape else part for part in parts]
-        return tuple([part if keepdim or not part.shape else part.squeeze(dim) for part in last])  # type: ignore[return-value]
+        return self._of_rank("kthvalue", k, dim, keepdim)
+
+    def _of_rank(self, function: str, k: int, dim: int, keepdim: bool) -> tuple[Self, Self]:
+        """The `k`-th smallest element along an axis and its position."""
+        order = self._order(function, dim, False, (k - 1, k))
+        parts = (self.gather(dim, order) if self.shape else self), order
+        return tuple([part if keepdim or not part.shape else part.squeeze(dim) for part in parts])  # type: ignore[return-value]
 
     def median(self, dim: int | None = None, keepdim: bool = False) -> Any:
         """The lower middle element: of all, or along an axis with its int32 position, as in PyTorch.
@@ -86,7 +92,7 @@ class SortMethods(GatherMethods):
         size = self.shape[one_axis("median", dim, len(self.shape))] if self.shape else 1
         if not size:
             raise ShapeError("median", f"an axis of no elements has no middle: {self.shape}", about={"tensor": self})
-        low, place = self.kthvalue((size + 1) // 2, dim, keepdim)
+        low, place = self._of_rank("median", (size + 1) // 2, dim, keepdim)
         if not self.dtype.is_float or not self.shape:
             return low, place
         high, is_nan = self.max(dim, keepdim), self._derived(self.uop.ne(self.uop).cast(dtypes.int32))
@@ -131,18 +137,23 @@ class SortMethods(GatherMethods):
 
     # --- the order ----------------------------------------------------------------------------------
 
-    def _order(self, function: str, dim: int, descending: bool) -> Self:
-        """The positions that sort an axis."""
+    def _order(self, function: str, dim: int, descending: bool, part: tuple[int, int] | None = None) -> Self:
+        """The positions that sort an axis, or those from one rank to another."""
         if not self.shape:
             one_axis(function, dim, 1)
             return self._derived(UOp.const(dtypes.int32, 0))
         axis = one_axis(function, dim, len(self.shape))
         moved = self.transpose(axis, -1)
+        box = (*[(0, size) for size in moved.shape[:-1]], part or (0, self.shape[axis]))
         if 0 in self.shape:
-            return self._derived(counted(self.shape, axis))
-        keys = moved._keys(descending).reshape((-1, self.shape[axis]))
-        order = self._derived(order_of(keys.uop, lambda node: self._derived(node).cumsum(-1).uop))
-        return order.reshape(moved.shape).transpose(axis, -1)
+            empty = tuple([end - begin for begin, end in box])
+            return self._derived(counted(empty, len(empty) - 1)).transpose(axis, -1)
+        keys = moved._keys(descending).uop
+        keys = widest(keys, keys.dtype.max)  # what fills up the axis goes last
+        rows = (math.prod(keys.shape[:-1]), keys.shape[-1])
+        order = order_of(UOp(ops.RESHAPE, keys.dtype, (keys,), rows), lambda x: self._derived(x).cumsum(-1).uop)
+        order = UOp(ops.RESHAPE, order.dtype, (order,), keys.shape)
+        return self._derived(UOp(ops.SHRINK, order.dtype, (order,), box)).transpose(axis, -1)
 
     def _keys(self, descending: bool) -> Self:
         """Unsigned integers in the order of the elements."""
@@ -153,13 +164,6 @@ class SortMethods(GatherMethods):
         elif dtype.is_int and dtype.min < 0:
             node = UOp(ops.BITCAST, _UNSIGNED[size], (node,)) ^ (1 << (8 * size - 1))
         return self._derived(~node if descending else node)
-
-    def _first_along(self, dim: int, count: int) -> Self:
-        """The first elements of an axis."""
-        if not self.shape:
-            return self
-        axis = one_axis("topk", dim, len(self.shape))
-        return self.shrink([(0, count if each == axis else size) for each, size in enumerate(self.shape)])
 
 
 def _runs(tensor: Any, values: Any, order: Any, with_inverse: bool, with_counts: bool) -> Any:

@@ -9,14 +9,17 @@ import math
 from typing import Any
 
 from lazulite.ir.dtype import dtypes
+from lazulite.ir.size import most
 
 
 def unique_parts(tensor: Any, axis: int, with_inverse: bool, with_counts: bool) -> Any:
     """The distinct parts along an axis in lexicographic order, and what was asked for beside them."""
     rows = _rows(tensor, axis)
     order = rows[:, :0].sum(1).cast(dtypes.int32) + type(tensor).arange(rows.shape[0], device=tensor.device)
-    for column in reversed(range(rows.shape[1])):
-        order = order.take(rows[:, column].take(order).argsort()).realize()
+    columns = most(rows.shape[1])
+    wide = rows.pad(((0, 0), (0, columns - rows.shape[1])))  # what is alike in all rows changes no order
+    for column in reversed(range(columns)):
+        order = order.take(wide[:, column].take(order).argsort()).realize()
     return _neighbours(tensor, axis, rows.index_select(0, order), order, with_inverse, with_counts)
 
 

@@ -92,6 +92,15 @@ def test_topk_and_kthvalue_are_torchs() -> None:
         Tensor([1, 2, 3]).kthvalue(0)
 
 
+def test_equal_elements_keep_their_order_in_descending_order_too() -> None:
+    """B061"""
+    levels = np.random.default_rng(0).integers(0, 5, 300).astype(np.float32)
+    expected = np.argsort(-levels, kind="stable")
+
+    assert expected.tolist() == Tensor(levels).sort(descending=True)[1].tolist()
+    assert expected[:10].tolist() == Tensor(levels).topk(10)[1].tolist()
+
+
 @given(st.sampled_from([1, 2, 7, 66]), st.booleans(), st.integers(0, 99))
 def test_the_median_is_torchs(size: int, with_nan: bool, seed: int) -> None:
     torch = pytest.importorskip("torch")
