@@ -10,7 +10,7 @@ copies some elements again, so that nothing has a gate for a remainder.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lazulite.analysis.access import coefficient
@@ -28,6 +28,7 @@ INNERMOST = 1 << 16
 _COMPARISONS = (ops.LT, ops.LE, ops.EQ, ops.NE)
 _SHORT = 4
 """Fewer neighbours than these are not worth a vector."""
+_LINE_BYTES = 64
 _SQUARE_BYTES = 16
 """How much of a row a block that is transposed takes: shuffles within these parts of a register are the fastest."""
 
@@ -76,20 +77,28 @@ def _axis(load: UOp, ranges: Sequence[UOp]) -> _Axis:
 
 def _moved(value: UOp, axes: Sequence[_Axis], number: int) -> tuple[UOp, list[UOp]]:
     """The value over loops of its own, one for each axis."""
-    copies: dict[_Axis, UOp] = {}
-    plain, known = dict[UOp, UOp](), set(toposort(value, enter=lambda n: n.op is not ops.RANGE))
-    for axis in sorted(
-        axes, key=lambda a: min(r.arg[0] for r in a.ranges)
-    ):  # a loop may end where one further out says
-        turns = substitute([size_of(axis.ranges[0], known)], plain) if len(axis.ranges) == 1 else [index(axis.size)]
-        copies[axis] = UOp(ops.RANGE, dtypes.index, tuple(turns), ((INNERMOST, number, len(copies)), "loop"))
-        if len(axis.ranges) == 1:
-            plain[axis.ranges[0]] = copies[axis]
-    (value,) = substitute([value], plain)
-    for axis in axes:
+    firsts = [min(axis.ranges, key=lambda r: r.arg[0]) for axis in axes]
+    joint = {first: index(axis.size) for first, axis in zip(firsts, axes, strict=True) if len(axis.ranges) > 1}
+    copies = own_ranges(value, firsts, number, dict.fromkeys(firsts, "loop"), joint)
+    pairs = list(zip(axes, copies, strict=True))
+    (value,) = substitute([value], {axis.ranges[0]: copy for axis, copy in pairs if len(axis.ranges) == 1})
+    for axis, copy in pairs:
         if len(axis.ranges) > 1:
-            value = _along(value, axis, copies[axis])
-    return value, [copies[axis] for axis in axes]
+            value = _along(value, axis, copy)
+    return value, copies
+
+
+def own_ranges(
+    value: UOp, axes: Sequence[UOp], number: int, kinds: Mapping[UOp, str], sizes: Mapping[UOp, UOp] | None = None
+) -> list[UOp]:
+    """The same ranges for a nest of its own, of these kinds and, where given, sizes; a loop may end where one further
+    out says."""
+    table, known = dict[UOp, UOp](), set(toposort(value, enter=lambda n: n.op is not ops.RANGE))
+    sizes = sizes or {}
+    for place, a in enumerate(by_order(axes)):
+        turns = substitute([sizes[a] if a in sizes else size_of(a, known)], table)
+        table[a] = UOp(ops.RANGE, dtypes.index, tuple(turns), ((INNERMOST, number, place), kinds[a]))
+    return [table[a] for a in axes]
 
 
 def _along(value: UOp, axis: _Axis, copy: UOp) -> UOp:
@@ -144,12 +153,25 @@ def in_vectors(store: UOp, copies: Sequence[UOp], number: int, lanes: int) -> UO
     if lane is None or lanes == 1:
         return in_loops(store, loops)
     across = written is not None and written is not lane
-    most = min(lanes, max(2, _SQUARE_BYTES // store.src[2].dtype.itemsize)) if across else lanes
+    width = store.src[2].dtype.itemsize
+    together = across and written is not None and coefficient(store.src[1], lane) == extent(written)
+    most = min(lanes, max(2, _SQUARE_BYTES // width)) if across and not together else lanes
+    beside = None if across else _beside(store, within, lane, lanes)
     store, loops = _split(store, loops, lane, min(most, 1 << (extent(lane) - 1).bit_length()), "lane")
+    if beside is not None:
+        store, loops = _split(store, loops, beside, min(_LINE_BYTES // (width * extent(lane)), extent(beside)), "row")
     if written is not None and across:
         store, loops = _split(store, loops, written, min(lanes, extent(written)), "row")
         store, loops = _innermost(store, loops, lane)  # what is left of a line that was read is wanted next
     return in_loops(store, loops)
+
+
+def _beside(store: UOp, loops: Sequence[UOp], lane: UOp, lanes: int) -> UOp | None:
+    """The range whose turns are written side by side with few lanes, so that together they fill a vector."""
+    few = extent(lane)
+    if few & (few - 1) or few * store.src[2].dtype.itemsize * 2 > _LINE_BYTES or few > lanes:
+        return None
+    return next((r for r in loops if coefficient(store.src[1], r) == few), None)
 
 
 def _innermost(store: UOp, loops: Sequence[UOp], r: UOp) -> tuple[UOp, list[UOp]]:

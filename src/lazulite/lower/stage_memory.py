@@ -14,16 +14,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 
-from lazulite.analysis.access import coefficient
 from lazulite.ir import ops
 from lazulite.ir.dtype import DType, by_name, dtypes
 from lazulite.ir.uop import UOp, replace_ranges, substitute, toposort
 from lazulite.kernel.gates import split_gate
-from lazulite.kernel.nest import by_order, count, extent, is_fixed
+from lazulite.kernel.nest import by_order, count, extent
 from lazulite.kernel.steps import Keep, MatrixUnit, Name, Stage, Step, names
-from lazulite.lower.copy_nest import ALIGNMENT, INNERMOST, copied, flat, in_loops, size_of
-
-_MOST_LANES, _MOST_ROWS, _MOST_INTERLEAVED, _MOST_STEP = 64, 16, 64, 4
+from lazulite.lower.copy_nest import ALIGNMENT, INNERMOST, copied, flat, in_loops, own_ranges
 
 
 def stage_memory(sink: UOp, steps: Iterable[Step]) -> UOp:
@@ -55,15 +52,11 @@ def _stage(sink: UOp, step: Stage, units: Sequence[MatrixUnit]) -> UOp:
     table = {}
     for number, load in enumerate(loads, _first_free(nodes)):
         unit = next((unit for unit in units if _varies(load, unit.depth)), None)
-        if unit is not None:
-            held = _as_factor(load, unit)
-            own = _all_axes([axis for axis in plain if axis in load.ranges], held)
-            table[load] = _read_back(_filled(held, own, number, _copy_kinds(held, own)), own)
-            continue
-        value = _converted(load, nodes)
+        value = _converted(load, nodes) if unit is None else load
         joint = [found for axis in axes if (found := [r for r in axis if r in load.ranges])]
         more = _further_axes(value, [r for axis in joint for r in axis])
-        table[value] = copied(value, load, [*joint, *[[r] for r in more]], number, lanes)
+        held = value if unit is None else _as_factor(load, unit)
+        table[value] = copied(held, load, [*joint, *[[r] for r in more]], number, lanes)
     return substitute([sink], table)[0]
 
 
@@ -172,14 +165,14 @@ def _multiply_tiles(sink: UOp, step: MatrixUnit) -> UOp:
             table[node] = _read_back(_filled(value, axes, number, kinds), axes)
         elif node.ranges.isdisjoint(rows):  # the same for all rows: once for a block of columns
             own = [*[r for r in by_order(node.ranges) if r.arg[0] > outermost and r not in axes], *columns]
-            table[node] = _read_back(_filled(_with_own_loops(value, number), own, number), own)
+            table[node] = _read_back(_filled(_inside_of_copies(value, number), own, number), own)
         else:
             table[node] = value
     return substitute([sink], table)[0]
 
 
-def _with_own_loops(node: UOp, number: int) -> UOp:
-    """A reduction that shares its loops with no other."""
+def _inside_of_copies(node: UOp, number: int) -> UOp:
+    """A reduction whose loops come after all that a nest of copies has."""
     loops = [r for r in node.src[1:] if r.arg[1] == "loop"]
     table = {r: r.replace(arg=((INNERMOST, number, INNERMOST + place), "loop")) for place, r in enumerate(loops)}
     (value,) = replace_ranges([node.src[0]], table)
@@ -195,7 +188,8 @@ def _left_first(node: UOp, column: UOp) -> UOp:
 
 
 def _named(nodes: Iterable[UOp]) -> dict[Name, UOp]:
-    return {r.arg[0][1:]: r for r in nodes if r.op is ops.RANGE}
+    """The ranges of the steps by name, without those of copies."""
+    return {r.arg[0][1:]: r for r in nodes if r.op is ops.RANGE and r.arg[0][0] < INNERMOST}
 
 
 def _first_free(nodes: Iterable[UOp]) -> int:
@@ -226,52 +220,11 @@ def _further_axes(value: UOp, axes: Sequence[UOp]) -> list[UOp]:
 def _filled(value: UOp, axes: Sequence[UOp], number: int, kinds: Mapping[UOp, str] | None = None) -> UOp:
     """Scratch memory that holds a value at every turn of its axes, which are run through as ranges of these kinds."""
     scratch = UOp(ops.SCRATCH, value.dtype, (), (number, count(axes), ALIGNMENT))
-    copies = _copies(value, axes, number, kinds or {a: "loop" if a.arg[1] == "parallel" else a.arg[1] for a in axes})
-    held = substitute([value], dict(zip(axes, copies, strict=True)))[0]
+    copies = own_ranges(value, axes, number, kinds or {a: "loop" if a.arg[1] == "parallel" else a.arg[1] for a in axes})
+    (held,) = replace_ranges([value], dict(zip(axes, copies, strict=True)))
     store = UOp(ops.STORE, dtypes.void, (scratch, flat(copies), held))
     return UOp(ops.AFTER, value.dtype, (scratch, in_loops(store, copies)))
 
 
-def _copies(value: UOp, axes: Sequence[UOp], number: int, kinds: Mapping[UOp, str]) -> list[UOp]:
-    """The same ranges for a nest of its own; a loop may end where one further out says."""
-    table, known = dict[UOp, UOp](), set(toposort(value, enter=lambda n: n.op is not ops.RANGE))
-    early = any(a.src[0].op is not ops.CONST for a in axes)
-    for place, a in enumerate(by_order(axes) if early else axes):
-        turns = substitute([size_of(a, known)], table)
-        table[a] = UOp(ops.RANGE, a.dtype, tuple(turns), ((INNERMOST, number, place), kinds[a]))
-    return [table[a] for a in axes]
-
-
 def _read_back(filled: UOp, axes: Sequence[UOp]) -> UOp:
     return UOp(ops.LOAD, filled.dtype, (filled, flat(axes)))
-
-
-def _copy_kinds(value: UOp, axes: Sequence[UOp]) -> dict[UOp, str]:
-    """The kinds of the copy's ranges: those of the axes, unless lanes run along memory on another axis.
-
-    What lies inside of the lanes becomes rows, so that the rows' vectors are written as one, interleaved.
-    """
-    kinds = {axis: "loop" if axis.arg[1] == "parallel" else axis.arg[1] for axis in axes}
-    lane = next((axis for axis in axes if kinds[axis] == "lane"), None)
-    load = next((node for node in toposort(value) if node.op is ops.LOAD), None)
-    single = load is not None and any(axes[-1] in gate.ranges for gate in load.src[2:])
-    if load is not None and (lane is None or coefficient(load.src[1], lane) not in (0, 1, -1)):
-        along = _along_memory(load, axes)
-        if along is not None:
-            if lane is not None:
-                kinds[lane] = "row" if extent(lane) <= _MOST_ROWS and not single else "loop"
-            kinds[along] = "lane"
-            lane = along
-    inner = axes[axes.index(lane) + 1 :] if lane is not None else []
-    if single:  # a gate for each element: little is gained, and much to be written
-        inner = inner[-1:]
-    if inner and all(map(is_fixed, inner)) and count(inner) <= _MOST_INTERLEAVED:
-        kinds |= dict.fromkeys(inner, "row")
-    return kinds
-
-
-def _along_memory(load: UOp, axes: Sequence[UOp]) -> UOp | None:
-    """The axis along which a load finds its next elements nearest, first among those that fill a vector."""
-    steps = {axis: coefficient(load.src[1], axis) for axis in axes if is_fixed(axis) and extent(axis) <= _MOST_LANES}
-    near = [axis for axis, step in steps.items() if step in range(1, _MOST_STEP + 1)]
-    return min(near, key=lambda axis: (extent(axis) < _MOST_ROWS, steps[axis]), default=None)

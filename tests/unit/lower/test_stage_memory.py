@@ -7,12 +7,15 @@ import pytest
 from lazulite.analysis.access import coefficient
 from lazulite.ir import ops
 from lazulite.ir.blocks import effects_of
+from lazulite.ir.dtype import dtypes
+from lazulite.ir.target import target
 from lazulite.kernel.apply import apply
 from lazulite.kernel.heuristic import choose
 from lazulite.kernel.steps import Keep, Split, Stage, Tile, Vectorize
 from lazulite.lower.linear import block_of
 from lazulite.lower.loops import build
 from lazulite.lower.stage_memory import stage_memory
+from lazulite.pipeline import compile_kernel
 from support.kernels import (
     TARGETS,
     assert_close,
@@ -30,6 +33,7 @@ from support.kernels import (
     softmax,
     store,
 )
+from support.products import Product
 
 STEPS = (Split((1,), 4), Vectorize((1, 1)), Stage(2, ((2,), (1, 1))))
 
@@ -141,3 +145,16 @@ def test_lanes_of_a_copy_run_along_memory():
     (copied,) = [n for n in listed(stage_memory(apply(kernel, steps), steps), ops.LOAD) if n.src[0].op is ops.PARAM]
 
     assert [1] == [coefficient(copied.src[1], r) for r in copied.ranges if r.arg[1] == "lane"]
+
+
+@pytest.mark.parametrize("transposed", [(False, False), (False, True), (True, False)], ids=str)
+def test_operands_of_dot_products_are_packed_in_loops_whatever_their_sizes(transposed):
+    """Nothing is written out for each element, also where blocks do not fill up."""
+    machine = target("CPU:LLVM", ("avx2", "avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512vnni", "fma"))
+    types = (dtypes.int8, dtypes.int8, dtypes.int32)
+    odd, whole = (
+        compile_kernel(product.kernel, machine, choose(product.kernel, machine)).code
+        for product in [Product(*sizes, types, None, *transposed) for sizes in ((500, 300, 200), (512, 512, 512))]
+    )
+
+    assert len(odd) < 2 * len(whole)
