@@ -19,7 +19,7 @@ from lazulite.analysis.contraction import contraction
 from lazulite.ir import ops
 from lazulite.ir.bounds import Linear, linear
 from lazulite.ir.dtype import NARROW, dtypes
-from lazulite.ir.uop import UOp
+from lazulite.ir.uop import UOp, toposort
 from lazulite.kernel.facts import KernelFacts
 from lazulite.kernel.gates import split_gate
 from lazulite.kernel.nest import by_order, count, extent, is_fixed
@@ -198,7 +198,7 @@ class _Scheduler:
         self._cut_rows()
         self._cut_panels()
         self._order()
-        self.plan.steps += [step for load in (*self.vectors, *self.scalars) if (step := self._stage(load))]
+        self.plan.steps += [step for load in self._carriers() if (step := self._stage(load))]
         self.plan.steps += map(Epilogue, self._rows_of_memory())
         if self.tile.cost >= _FORK:
             self._share()
@@ -338,6 +338,20 @@ class _Scheduler:
 
     # --- copies ---------------------------------------------------------------------------------
 
+    def _carriers(self) -> list[UOp]:
+        """The loads that copies are named by: of a factor that is computed from several, the one that varies most."""
+        found: dict[UOp, UOp] = {}
+        for load in (*self.vectors, *self.scalars):
+            home = self._factor(load)
+            if home not in found or count(load.ranges) > count(found[home].ranges):
+                found[home] = load
+        return list(found.values())
+
+    def _factor(self, load: UOp) -> UOp:
+        """The factor that a load is part of; the load itself where it is part of a condition."""
+        factors = split_gate(ops.ADD, self.tile.node.src[0])[1].src
+        return next((factor for factor in factors if load in toposort(factor)), load)
+
     def _stage(self, load: UOp) -> Stage | None:
         """The copy of an operand, where it is better read from one."""
         if load.src[0].op is not ops.PARAM:
@@ -375,17 +389,19 @@ class _Scheduler:
         """Panels of vectors: for each, the turns of the sum one after another."""
         lane = self.parts[self.tile.lane]
         panels = list(self.loops.panels)
-        sums = [name for r, names in self.inner.items() if r in load.ranges and extent(r) > 1 for name in names]
+        varies = self._factor(load).ranges
+        sums = [name for r, names in self.inner.items() if r in varies and extent(r) > 1 for name in names]
         rows = [p.row for p in lane if p.row is not None]
         lanes = [p.lane for p in lane if p.lane is not None]
         return Stage(load.src[0].arg[0], (*panels, *sums, *rows, *lanes))
 
     def _scalar_panel(self, load: UOp) -> Stage | None:
         """The scalars of a tile side by side, where they are not already, or where their rows collide in the cache."""
-        sums = [r for r in self.inner if r in load.ranges and extent(r) > 1]
+        varies = self._factor(load).ranges
+        sums = [r for r in self.inner if r in varies and extent(r) > 1]
         if not sums or (len(load.src) == 2 and self._is_factor(load) and self.facts.stride(load, sums[-1]) == 1):
             return None
-        rows = [p.row for r in self.tile.rows if r in load.ranges for p in self.parts[r] if p.row is not None]
+        rows = [p.row for r in self.tile.rows if r in varies for p in self.parts[r] if p.row is not None]
         return Stage(load.src[0].arg[0], (*[name for r in sums for name in self.inner[r]], *rows))
 
     def _window(self, load: UOp, windows: Sequence[Sequence[UOp]]) -> Stage:

@@ -79,8 +79,8 @@ class PackedMatrix:
     def floats(self) -> Tensor:
         """The elements (in, out), each made where it is used; bit by bit those of the type's definition."""
         blocks, _, out = self.words.shape
-        places = Tensor.arange(16 // self.bits, device=self.words.device).unsqueeze(1) * self.bits
-        shifts = (places + Tensor([0, 16], dtype=dtypes.int32, device=self.words.device)).reshape(-1, 1)
+        places = Tensor.arange(32 // self.bits, device=self.words.device)
+        shifts = ((places >> 1) * self.bits + (places & 1) * 16).unsqueeze(1)
         integers = ((self.words.unsqueeze(2) >> shifts) & ((1 << self.bits) - 1)).reshape(blocks, BLOCK, out)
         floats = (integers - self.zero).float() * self.scales.float().unsqueeze(1)
         if self.offsets is not None:

@@ -52,8 +52,8 @@ def _stage(sink: UOp, step: Stage, units: Sequence[MatrixUnit]) -> UOp:
     table = {}
     for number, load in enumerate(loads, _first_free(nodes)):
         unit = next((unit for unit in units if _varies(load, unit.depth)), None)
-        value = _converted(load, nodes) if unit is None else load
-        joint = [found for axis in axes if (found := [r for r in axis if r in load.ranges])]
+        value = _converted(load, nodes, plain) if unit is None else load
+        joint = [found for axis in axes if (found := [r for r in axis if r in value.ranges])]
         more = _further_axes(value, [r for axis in joint for r in axis])
         held = value if unit is None else _as_factor(load, unit)
         table[value] = copied(held, load, [*joint, *[[r] for r in more]], number, lanes)
@@ -100,15 +100,16 @@ def _factors(node: UOp, unit: MatrixUnit) -> Sequence[UOp]:
     return factors if _varies(factors[1], unit.columns) else factors[::-1]
 
 
-def _converted(load: UOp, nodes: Sequence[UOp]) -> UOp:
-    """The load with what is done to it alone (casts, scales), so that this is done once for each copied element."""
+def _converted(load: UOp, nodes: Sequence[UOp], axes: Sequence[UOp]) -> UOp:
+    """The load with what varies with it and the axes alone (casts, scales): done once for each copied element."""
+    varies = load.ranges.union(axes)
     reduced = {node.src[0] for node in nodes if node.op is ops.REDUCE}
     value = load
     while True:
         users = [node for node in nodes if value in node.src]
         if len(users) != 1 or users[0] in reduced or users[0].op not in ops.ELEMENTWISE:
             return value
-        if users[0].ranges != load.ranges or any(node.op is ops.REDUCE for node in toposort(users[0])):
+        if not users[0].ranges <= varies or any(node.op is ops.REDUCE for node in toposort(users[0])):
             return value
         value = users[0]
 

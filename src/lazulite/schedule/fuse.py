@@ -9,6 +9,7 @@ user of it stands above that group.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -27,6 +28,8 @@ SMALL = 1 << 16
 _SHORT, _GROWN = 128, 2
 """How many products may be added for an element that is made anew, and how many times more of them there are than
 elements of the factors."""
+_PACKED_COST = 16
+"""What an element of a factor may cost that is computed while it is copied."""
 _REUSED = 4
 """How often both factors of a product are read again where a register tile pays."""
 
@@ -63,6 +66,8 @@ class _State:
     """The groups that read these values as a whole, so that none of them can compute it on the way."""
     again: set[UOp] = field(default_factory=set)
     """Stored values that are better made anew by each of their readers."""
+    packed: set[UOp] = field(default_factory=set)
+    """What the factors of products are made of that are computed while they are copied in the order of reading."""
     filling: dict[UOp, list[UOp]] = field(default_factory=dict)
     """What is written, before a hand-written kernel runs, to the memory in which it does: it waits for that, too."""
 
@@ -320,6 +325,8 @@ def _reads(reader: UOp, node: UOp) -> bool:
 def _reason_to_store_elementwise(state: _State, node: UOp, wanted: Mapping[Group, Mapping[Place, None]]) -> str | None:
     facts = state.facts[node]
     elements = element_count(node.shape)
+    if _enters_packing(state, node, wanted):
+        return None
     above_reduce = facts.above_reduce and not (facts.chain_cost <= CHEAP and _sums_up_grown(node))
     if len(wanted) > 1 and (facts.chain_cost > CHEAP or above_reduce) and elements > 1:
         return f"several kernels want it and a recomputation costs {facts.chain_cost}"
@@ -330,9 +337,73 @@ def _reason_to_store_elementwise(state: _State, node: UOp, wanted: Mapping[Group
             times = group.times(place)
             if times < 2 * elements or times * 8 <= group.iterations or not facts.chain_cost:
                 continue
+            if facts.chain_cost <= CHEAP and not above_reduce and not _reads_memory(node):
+                continue
             if _inside_reduction(place) or facts.chain_cost > CHEAP or above_reduce:
                 return f"it would be computed {times // max(elements, 1)} times"
     return None
+
+
+def _enters_packing(state: _State, node: UOp, wanted: Mapping[Group, Mapping[Place, None]]) -> bool:
+    """Whether a value is computed where a product copies its factors in the order of reading.
+
+    That is so for a cheap one, each of whose elements is copied once, that is larger than what it is made of: such as
+    a matrix that is kept in few bits.
+    """
+    if len(wanted) > 1:
+        return False
+    ((group, places),) = wanted.items()
+    if len(places) > 1 or group.root in state.again:
+        return False
+    if node not in state.packed:
+        (place,) = places
+        once = place.gate is None and math.prod(map(_turns, _ranges(place))) == element_count(node.shape)
+        cheap = state.facts[node].chain_cost <= _PACKED_COST and not state.facts[node].depth
+        if not once or not cheap or not any(_is_factor(reader, node) for reader in group.places) or not _unpacks(node):
+            return False
+    state.packed.update(map(_unmoved, node.src))
+    return True
+
+
+def _ranges(place: Place) -> frozenset[UOp]:
+    return frozenset[UOp]().union(*[part.ranges for part in place.index])
+
+
+def _turns(r: UOp) -> int:
+    return int(r.src[0].vmax)
+
+
+def _is_factor(reader: UOp, node: UOp) -> bool:
+    """Whether a value is, behind movements, one factor of a large sum of products."""
+    return _is_large_product(reader) and 1 == [_unmoved(f) for f in _moved(reader.src[0]).src].count(node)
+
+
+def _unpacks(node: UOp) -> bool:
+    """Whether a value takes more memory than all that it is made of."""
+    return sum(map(_nbytes, _leaves(node))) < _nbytes(node)
+
+
+def _reads_memory(node: UOp) -> bool:
+    """Whether a value depends on more than positions and constants."""
+    return any(leaf.op not in (ops.CONST, ops.IOTA) for leaf in _leaves(node))
+
+
+def _leaves(node: UOp) -> list[UOp]:
+    return [n for n in toposort(node, enter=lambda n: not _is_leaf(n)) if _is_leaf(n)]
+
+
+def _is_leaf(node: UOp) -> bool:
+    return node.op in LEAVES or is_reinterpretation(node)
+
+
+def _nbytes(node: UOp) -> int:
+    return 0 if node.op in (ops.CONST, ops.IOTA, ops.SCALAR) else element_count(node.shape) * node.dtype.itemsize
+
+
+def _unmoved(node: UOp) -> UOp:
+    while node.op in ops.MOVEMENT:
+        node = node.src[0]
+    return node
 
 
 def _inside_reduction(place: Place) -> bool:

@@ -7,7 +7,7 @@ import pytest
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.uop import UOp, toposort
-from support.schedules import F32, buffer, expanded, matmul, reduced, scheduled, softmax
+from support.schedules import F32, buffer, expanded, matmul, reduced, reshaped, scheduled, softmax
 
 A, B, C = buffer(1, 64, 32), buffer(2, 32, 16), buffer(3, 64, 16)
 
@@ -96,6 +96,20 @@ def test_each_large_sum_of_products_has_a_kernel_of_its_own() -> None:
 
     assert 2 == len(scheduled([relu(left + right)]).kernels)
     assert 1 == len(scheduled([relu(matmul(A, B) + matmul(buffer(5, 64, 32), buffer(6, 32, 16)))]).kernels)
+
+
+def test_a_matrix_in_few_bits_is_unpacked_where_a_product_copies_it() -> None:
+    """Each element once, so no matrix of floats lies in memory; positions that say which bits are computed, too."""
+    places = UOp(ops.IOTA, dtypes.int32, (), 8)
+    shifts = expanded(reshaped((places >> 1) * 4 + (places & 1) * 16, 1, 8, 1), 32, 8, 256)
+    words = expanded(reshaped(buffer(1, 32, 256, dtype=dtypes.int32), 32, 1, 256), 32, 8, 256)
+    scales = expanded(reshaped(buffer(2, 32, 256, dtype=dtypes.float16), 32, 1, 256), 32, 8, 256)
+    matrix = reshaped(((words >> shifts) & 15).cast(F32) * scales.cast(F32), 256, 256)
+    (kernel,) = scheduled([matmul(buffer(3, 128, 256), matrix)]).kernels
+
+    assert 1 == sum(node.op is ops.REDUCE for node in toposort(kernel))
+    as_large = buffer(4, 256, 256) * 2.5 + buffer(5, 256, 256)
+    assert 2 == len(scheduled([matmul(buffer(3, 128, 256), as_large)]).kernels)
 
 
 def test_kernels_never_wait_for_each_other() -> None:
