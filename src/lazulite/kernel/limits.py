@@ -1,9 +1,11 @@
 """Skip what a mask makes vanish: `KERNEL` with intermediates in, the same with shorter loops out.
 
-Where the elements of an intermediate from some place on are one constant, as the scores that a causal mask
+Where the elements of an intermediate outside of a window are one constant, as the scores that a causal mask
 sets to -inf, and where every reader combines that constant as if it were not there, nobody computes them:
 the maximum of -inf and x is x, exp(-inf - m) is 0, and what is multiplied by 0 adds nothing.  The extent
-of such a loop becomes an expression over the shared ranges, the same for all statements.
+of such a loop becomes an expression over the shared ranges, the same for all statements, and the intermediate
+begins with the first element of the window.  Where this reaches to the end of the axis, the axis is walked from there
+to the front: then what is read at each turn does not vary with where the window begins.
 
 One value can differ: a product of a masked weight, which is 0, with an infinity or NaN would be NaN, and is
 left out where whole blocks are.  What a mask hides has no influence there, whatever it holds.
@@ -13,13 +15,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lazulite.ir import ops
 from lazulite.ir.bounds import Linear, linear
 from lazulite.ir.dtype import dtypes
-from lazulite.ir.uop import UOp, substitute, toposort
-from lazulite.kernel.nest import extent
+from lazulite.ir.uop import UOp, index, replace_ranges, toposort
+from lazulite.kernel.nest import extent, grain, is_fixed
 from lazulite.kernel.statements import Statements
 from lazulite.simplify.boolean import conjuncts
 from lazulite.simplify.division import quotient
@@ -31,75 +33,114 @@ _GRAIN = 32
 
 
 @dataclass(frozen=True, slots=True)
-class _Tail:
-    """From the place `bound` on, along the axis with this stride, an intermediate is one constant."""
+class _Window:
+    """Outside of the places from `low` to `high`, along the axis with this stride, an intermediate is one constant."""
 
     stride: int
-    extent: int
-    bound: UOp
+    size: UOp
+    """How long the axis is."""
+    low: UOp
+    high: UOp
     value: UOp
+
+    def is_over(self, other: _Window) -> bool:
+        """Whether both leave the same places."""
+        return (self.size, self.low, self.high) == (other.size, other.low, other.high)
+
+    @property
+    def is_never_empty(self) -> bool:
+        least = sum_of(linear(self.high) + linear(self.low).scaled(-1))
+        return bool(least.vmin >= 1 and self.high.vmin >= 1 and self.low.vmax < self.size.vmin)
+
+
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """A loop over a window in place of one over the whole axis."""
+
+    range: UOp
+    place: UOp
+    """Where on the axis a turn is."""
 
 
 @dataclass(slots=True)
 class _Limits:
-    """What is known so far; a barred intermediate is needed as a whole by somebody."""
+    """What is known so far; along a barred axis, here a stride, somebody needs all of an intermediate."""
 
     parts: Statements
-    barred: set[UOp]
-    tails: dict[UOp, _Tail] = field(default_factory=dict)
-    sizes: list[dict[UOp, UOp]] = field(default_factory=list)
-    """For each statement the new extents of its ranges."""
+    barred: set[tuple[UOp, int]]
+    windows: dict[UOp, _Window] = field(default_factory=dict)
+    walks: list[dict[UOp, _Walk]] = field(default_factory=list)
+    """For each statement what becomes of its ranges."""
 
     def bar(self, loads: Iterable[UOp]) -> None:
-        self.barred.update(load.src[0] for load in loads)
+        self.barred.update((load.src[0], self.windows[load.src[0]].stride) for load in loads)
+
+    def is_barred(self, memory: UOp, store: UOp, r: UOp) -> bool:
+        """Whether somebody needs all that a statement stores along one of its ranges."""
+        return (memory, _stride(store, r)) in self.barred
 
 
 def limited(parts: Statements) -> Statements:
     """The statements without the work that a mask makes vanish."""
-    barred: set[UOp] = set()
+    barred: set[tuple[UOp, int]] = set()
     while True:
         known = len(barred)
         limits = _Limits(parts, barred)
         for number, kernel in enumerate(parts.kernels):
-            limits.sizes.append(_sizes(limits, number, kernel))
+            limits.walks.append(_walks(limits, number, kernel))
         if len(barred) == known:
             break
-    kernels = [_with_sizes(kernel, sizes) for kernel, sizes in zip(parts.kernels, limits.sizes, strict=True)]
+    kernels = [
+        _walked(kernel, walks, limits.windows) for kernel, walks in zip(parts.kernels, limits.walks, strict=True)
+    ]
     return parts.with_kernels(kernels)
 
 
-def _with_sizes(kernel: UOp, sizes: Mapping[UOp, UOp]) -> UOp:
-    return substitute([kernel], {r: r.replace(src=(size,)) for r, size in sizes.items()})[0]
+def _walked(kernel: UOp, walks: Mapping[UOp, _Walk], windows: Mapping[UOp, _Window]) -> UOp:
+    """The statement over windows; memory that holds only a window is indexed from its begin."""
+    own = {r: walk.range for r, walk in walks.items()}
+    done = {r: walk.place for r, walk in walks.items()}
+    for node in toposort(kernel) if walks else ():
+        if node in done:
+            continue
+        src = tuple([done[s] for s in node.src])
+        if node.op in (ops.LOAD, ops.STORE) and node.src[0] in windows:
+            terms, stride = linear(node.src[1]).terms, windows[node.src[0]].stride
+            table = {r: own[r] if terms.get(r) == stride else walk.place for r, walk in walks.items()}
+            src = (src[0], *replace_ranges([node.src[1]], table), *src[2:])
+        elif node.op is ops.REDUCE:
+            src = (src[0], *[own.get(r, r) for r in node.src[1:]])
+        done[node] = node if src == node.src else node.replace(src=src)
+    return done.get(kernel, kernel)
 
 
-def _sizes(limits: _Limits, number: int, kernel: UOp) -> dict[UOp, UOp]:
+def _walks(limits: _Limits, number: int, kernel: UOp) -> dict[UOp, _Walk]:
     """The ranges of a statement that can be shorter; notes what becomes of its own result."""
     nodes = toposort(kernel)
     own = limits.parts.memory[number] if number < len(limits.parts.memory) else None
-    sizes: dict[UOp, UOp] = {}
+    walks: dict[UOp, _Walk] = {}
     for r, loads in _readers(limits, nodes).items():
-        tails = {load: limits.tails[load.src[0]] for load in loads}
-        bound = next(iter(tails.values())).bound
-        beyond = {load: tail.value for load, tail in tails.items()}
-        fits = all(tail.bound is bound and tail.extent == extent(r) for tail in tails.values())
-        if not fits or not _vanishes(nodes, r, beyond, bound):
-            last = _beyond(kernel.src[0].src[2], beyond, bound) if fits and own is not None else None
-            if last is None or own is None or own in limits.barred or not _is_stored(nodes, r):
+        beyond = {load: limits.windows[load.src[0]].value for load in loads}
+        window = limits.windows[loads[0].src[0]]
+        fits = window.size is r.src[0] and all(window.is_over(limits.windows[load.src[0]]) for load in loads)
+        if not fits or not _vanishes(nodes, r, beyond, window):
+            last = _beyond(kernel.src[0].src[2], beyond, window) if fits and own is not None else None
+            if last is None or own is None or not _is_stored(nodes, r) or limits.is_barred(own, kernel.src[0], r):
                 limits.bar(loads)
                 continue
-            limits.tails[own] = _tail_of(kernel.src[0], r, bound, last)
-        sizes[r] = _size(bound, extent(r))
-    if own is not None and own not in limits.barred and own not in limits.tails:
-        sizes |= _masked(limits, own, kernel.src[0])
-    return sizes
+            limits.windows[own] = replace(window, stride=_stride(kernel.src[0], r), value=last)
+        walks[r] = _walk(window, r)
+    if own is not None and own not in limits.windows:
+        walks |= _masked(limits, own, kernel.src[0])
+    return walks
 
 
 def _readers(limits: _Limits, nodes: Sequence[UOp]) -> dict[UOp, list[UOp]]:
-    """The loads of intermediates with a constant tail, by the range that runs along it."""
+    """The loads of intermediates that are constant outside of a window, by the range that runs along it."""
     found: dict[UOp, list[UOp]] = {}
     for load in nodes:
-        if load.op is ops.LOAD and load.src[0] in limits.tails:
-            stride = limits.tails[load.src[0]].stride
+        if load.op is ops.LOAD and load.src[0] in limits.windows:
+            stride = limits.windows[load.src[0]].stride
             along = [r for r, factor in linear(load.src[1]).terms.items() if r.op is ops.RANGE and factor == stride]
             if len(along) == 1 and len(load.src) == 2:
                 found.setdefault(along[0], []).append(load)
@@ -112,58 +153,81 @@ def _is_stored(nodes: Sequence[UOp], r: UOp) -> bool:
     return not any(node.op is ops.REDUCE and r in node.src[1:] for node in nodes)
 
 
-def _vanishes(nodes: Sequence[UOp], r: UOp, beyond: Mapping[UOp, UOp], bound: UOp) -> bool:
-    """Whether the range is reduced, and every reduction over it combines nothing beyond the bound."""
+def _vanishes(nodes: Sequence[UOp], r: UOp, beyond: Mapping[UOp, UOp], window: _Window) -> bool:
+    """Whether the range is reduced, and every reduction over it combines nothing outside of the window."""
     reductions = [node for node in nodes if node.op is ops.REDUCE and r in node.src[1:]]
     for node in reductions:
-        last, op = _beyond(node.src[0], beyond, bound), node.arg[0]
+        last, op = _beyond(node.src[0], beyond, window), node.arg[0]
         if last is None or op.identity is None or not last.is_const(op.identity(node.dtype)):
             return False
     return bool(reductions)
 
 
-def _tail_of(store: UOp, r: UOp, bound: UOp, value: UOp) -> _Tail:
-    return _Tail(linear(store.src[1]).terms[r], extent(r), bound, value)
+def _stride(store: UOp, r: UOp) -> int:
+    return linear(store.src[1]).terms[r]
 
 
-# --- where a mask begins -----------------------------------------------------------------------
+# --- what a mask leaves ------------------------------------------------------------------------
 
 
-def _masked(limits: _Limits, own: UOp, store: UOp) -> dict[UOp, UOp]:
-    """The range along which the stored value ends in a constant that a choice puts there."""
+def _masked(limits: _Limits, own: UOp, store: UOp) -> dict[UOp, _Walk]:
+    """The range along which the stored value is a constant, which a choice puts there, outside of a window."""
     value = store.src[2]
     if value.op is not ops.WHERE or value.src[2].op is not ops.CONST or len(store.src) > 3:
         return {}
-    axes = [r for r in linear(store.src[1]).terms if r.op is ops.RANGE]
-    for condition in conjuncts(value.src[0]):
-        for r in axes:
-            bound = _bound(condition, r)
-            if bound is not None and bound.vmin < extent(r) and not any(t.op is ops.RANGE for t in toposort(bound)):
-                limits.tails[own] = _tail_of(store, r, bound, value.src[2])
-                return {r: _size(bound, extent(r))}
+    conditions = conjuncts(value.src[0])
+    for r in [term for term in linear(store.src[1]).terms if term.op is ops.RANGE]:
+        low, high = _edge(conditions, r, -1), _edge(conditions, r, 1)
+        if (low.vmax > 0 or high.vmin < extent(r)) and not limits.is_barred(own, store, r):
+            window = limits.windows[own] = _Window(_stride(store, r), r.src[0], low, high, value.src[2])
+            return {r: _walk(window, r)}
     return {}
 
 
-def _bound(condition: UOp, r: UOp) -> UOp | None:
-    """A place from which on a comparison is false in every row, if there is one for the range."""
+def _edge(conditions: Iterable[UOp], r: UOp, side: int) -> UOp:
+    """The place from which on (up to which, for the side -1) one of the conditions is false in every row."""
+    edge = index(extent(r) if side > 0 else 0)
+    for condition in conditions:
+        bound = _bound(condition, r, side)
+        if bound is not None and not any(t.op is ops.RANGE for t in toposort(bound)):
+            edge = bound if edge.op is ops.CONST else edge.minimum(bound) if side > 0 else edge.maximum(bound)
+    return edge
+
+
+def _bound(condition: UOp, r: UOp, side: int) -> UOp | None:
+    """The same of one comparison, None where it has no such place for the range."""
     if condition.op not in (ops.LT, ops.LE) or condition.src[0].dtype is not dtypes.index:
         return None
     difference = linear(condition.src[0]) + linear(condition.src[1]).scaled(-1)
-    if difference.terms.get(r) != 1:
+    if difference.terms.get(r) != side:
         return None
-    last = Linear(-difference.constant, {t: -f for t, f in difference.terms.items() if t is not r})
-    bound = last if condition.op is ops.LT else last + Linear(1)
-    highest = Linear(bound.constant)
+    rest = Linear(difference.constant, {t: f for t, f in difference.terms.items() if t is not r})
+    last = rest.scaled(-side) + Linear(side * (condition.op is ops.LE))
+    bound = last if side > 0 else last + Linear(1)
+    farthest = Linear(bound.constant)
     for term, factor in bound.terms.items():
-        most = int(term.vmax if factor > 0 else term.vmin)
-        highest = highest + (Linear(0, {term: factor}) if term.op is not ops.RANGE else Linear(factor * most))
-    return sum_of(highest)
+        most = int(term.vmax if factor * side > 0 else term.vmin)
+        farthest = farthest + (Linear(0, {term: factor}) if term.op is not ops.RANGE else Linear(factor * most))
+    return sum_of(farthest)
 
 
-def _size(bound: UOp, turns: int) -> UOp:
-    """The extent up to the bound, rounded up to a multiple that divides all turns."""
-    grain = math.gcd(turns, _GRAIN)
-    blocks, whole = sum_of(quotient(linear(bound) + Linear(grain - 1), grain, NOTHING)), turns // grain
+def _walk(window: _Window, r: UOp) -> _Walk:
+    """The loop over a window, rounded to multiples of what divides the axis."""
+    step, turns = math.gcd(grain(window.size), _GRAIN), extent(r)
+    low, high = (_rounded(linear(place), step, turns) for place in (window.low, window.high + (step - 1)))
+    if not is_fixed(r):
+        high = r.src[0] if high.is_const(turns) else high.minimum(r.src[0])
+    size = sum_of(linear(high) + linear(low).scaled(-1))
+    own = r.replace(src=(size if size.vmin >= 0 or low.is_const(0) else size.maximum(0),))
+    if low.is_const(0):
+        return _Walk(own, own)
+    return _Walk(own, own * -1 + (high + -1) if high is r.src[0] else low + own)
+
+
+def _rounded(place: Linear, grain: int, turns: int) -> UOp:
+    """The multiple of a number on an axis that is not above a place."""
+    blocks, whole = sum_of(quotient(place, grain, NOTHING)), turns // grain
+    blocks = blocks if blocks.vmin >= 0 else blocks.maximum(0)
     blocks = blocks if blocks.vmax <= whole else blocks.minimum(whole)
     return sum_of(linear(blocks).scaled(grain))
 
@@ -171,16 +235,16 @@ def _size(bound: UOp, turns: int) -> UOp:
 # --- what becomes of the constant --------------------------------------------------------------
 
 
-def _beyond(value: UOp, beyond: Mapping[UOp, UOp], bound: UOp) -> UOp | None:
-    """The constant that a value is beyond the bound, None where that is not known."""
+def _beyond(value: UOp, beyond: Mapping[UOp, UOp], window: _Window) -> UOp | None:
+    """The constant that a value is outside of the window, None where that is not known."""
     known: dict[UOp, UOp | None] = {}
     for node in toposort(value, enter=lambda n: n not in beyond and n.op is not ops.REDUCE):
         last = beyond.get(node)
-        known[node] = _constant(node, [known.get(s) for s in node.src], beyond, bound) if last is None else last
+        known[node] = _constant(node, [known.get(s) for s in node.src], beyond, window) if last is None else last
     return known[value]
 
 
-def _constant(node: UOp, src: Sequence[UOp | None], beyond: Mapping[UOp, UOp], bound: UOp) -> UOp | None:
+def _constant(node: UOp, src: Sequence[UOp | None], beyond: Mapping[UOp, UOp], window: _Window) -> UOp | None:
     op = node.op
     if op is ops.CONST:
         return node
@@ -193,16 +257,16 @@ def _constant(node: UOp, src: Sequence[UOp | None], beyond: Mapping[UOp, UOp], b
     first = src[0]
     if first is None or not first.dtype.is_float:
         return None
-    if op is ops.SUB and first.value == -math.inf and _is_above(node.src[1], beyond, bound):
+    if op is ops.SUB and first.value == -math.inf and _is_above(node.src[1], beyond, window):
         return first
     if op is ops.EXP and first.value == -math.inf:
         return UOp.const(node.dtype, 0)
-    if op is ops.DIV and first.is_const(0) and _is_total(node.src[1], bound):
+    if op is ops.DIV and first.is_const(0) and _is_total(node.src[1], window):
         return first
     return UOp.const(node.dtype, first.value) if op is ops.CAST else None
 
 
-def _is_above(x: UOp, beyond: Mapping[UOp, UOp], bound: UOp) -> bool:
+def _is_above(x: UOp, beyond: Mapping[UOp, UOp], window: _Window) -> bool:
     """Whether x is above -inf: by a choice, or as the maximum of what is left, where nothing else can come out of a
     row than NaN if that is -inf or NaN."""
     if x.op is ops.WHERE and x.src[0].op is ops.LT:
@@ -211,9 +275,9 @@ def _is_above(x: UOp, beyond: Mapping[UOp, UOp], bound: UOp) -> bool:
         return chosen and x.src[2].op is ops.CONST and math.isfinite(x.src[2].value)
     memory = {load.src[0] for load in beyond}
     return x.op is ops.REDUCE and x.arg[0] is ops.MAX and x.src[0].op is ops.LOAD and (
-        x.src[0].src[0] in memory and bound.vmin >= 1)  # fmt: skip
+        x.src[0].src[0] in memory and window.is_never_empty)  # fmt: skip
 
 
-def _is_total(x: UOp, bound: UOp) -> bool:
+def _is_total(x: UOp, window: _Window) -> bool:
     """Whether x is a sum of exponentials that are left: 0 divided by it is 0, or the row is NaN anyway."""
-    return x.op is ops.REDUCE and x.arg[0] is ops.ADD and x.src[0].op is ops.EXP and bound.vmin >= 1
+    return x.op is ops.REDUCE and x.arg[0] is ops.ADD and x.src[0].op is ops.EXP and window.is_never_empty

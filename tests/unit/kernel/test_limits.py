@@ -46,8 +46,8 @@ def test_without_a_mask_loops_stay_whole():
 
 @pytest.mark.parametrize(
     ("old", "new"),
-    [("-inf)", "0.0)"), ("exp(", "sin("), ("where(-inf <", "where(-1.0 <"), ("max(", "min("), ("r7 < r1", "r1 < r7")],
-    ids=["another constant", "another function", "a row of -inf", "another reduction", "the other side"],
+    [("-inf)", "0.0)"), ("exp(", "sin("), ("where(-inf <", "where(-1.0 <"), ("max(", "min("), ("r7 < r1", "r7*2 < r1")],
+    ids=["another constant", "another function", "a row of -inf", "another reduction", "another slope"],
 )
 def test_what_does_not_vanish_is_computed(old, new):
     kernel = changed(attention(rows=8, keys=9, causal=True), old, new)
@@ -55,6 +55,49 @@ def test_what_does_not_vanish_is_computed(old, new):
 
     assert [] == limits(kernel)
     assert_close(interpreted(kernel, memory), interpreted(block_statements(kernel, [Block((1,), 4)]), memory))
+
+
+MASKS = {
+    "causal": "r7 < r1 + 1", "the other side": "r1 < r7 + 1", "a window": "(r7 < r1 + 2) & (r1 < r7 + 2)",
+    "two ends": "(r7 < r1 + 1) & (r7 < 6)", "beyond the end": "(r7 < r1 + 12) & (r1 < r7 + 1)",
+    "before the begin": "r1 + 3 < r7 + 1",
+}  # fmt: skip
+
+
+def masked(rows, keys, mask):
+    return changed(attention(rows=rows, keys=keys, causal=True), MASKS["causal"], MASKS[mask])
+
+
+@pytest.mark.parametrize(("mask", "most"), [("the other side", 9), ("a window", 9), ("before the begin", 6)])
+def test_every_loop_over_masked_scores_begins_where_the_mask_ends(mask, most):
+    found = limits(masked(8, 9, mask))
+
+    assert 5 == len(found)
+    assert 1 == len({r.src[0] for r in found})
+    assert most == max(r.src[0].vmax for r in found)
+
+
+def test_what_is_read_in_a_window_up_to_the_end_does_not_vary_with_where_it_begins():
+    """So that copies of it can be made once for all blocks."""
+    blocked = block_statements(masked(8, 9, "the other side"), [Block((1,), 4)])
+    loads = [
+        n for n in toposort(blocked) if n.op is ops.LOAD and n.src[0].op is ops.PARAM and n.src[0].arg[0] in (2, 3)
+    ]
+
+    assert 2 == len(loads)
+    for load in loads:
+        inside = toposort(load.src[1], enter=lambda n: n.op is not ops.RANGE)
+        assert not any(node.op is ops.RANGE and node.arg[0][1:] == (1, 0) for node in inside)
+
+
+@pytest.mark.parametrize("mask", MASKS)
+@given(rows=st.integers(1, 9), keys=st.integers(1, 9), factor=st.integers(1, 4))
+@settings(max_examples=15, deadline=None)
+def test_windows_change_no_result(mask, rows, keys, factor):
+    kernel = masked(rows, keys, mask)
+    memory = random_memory(kernel, Random(rows))
+
+    assert_close(interpreted(kernel, memory), interpreted(block_statements(kernel, [Block((1,), factor)]), memory))
 
 
 @given(rows=st.integers(1, 9), keys=st.integers(1, 9), factor=st.integers(1, 4))
