@@ -69,9 +69,15 @@ def _each(packed: Tensor, width: int, count: int) -> Tensor:
     return (packed.unsqueeze(-1) >> shifts) & ((1 << width) - 1)
 
 
-def _halves(blocks: Tensor, begin: int, count: int = 1) -> Tensor:
-    """Numbers in float16 from a byte of each block on, as float32."""
-    return blocks[..., begin : begin + 2 * count].bitcast(dtypes.float16).float()
+def half(blocks: Tensor, begin: int) -> Tensor:
+    """The float16 at a byte of each block, with an axis of one element; made of its bytes where it is used."""
+    low, high = (blocks[..., at : at + 1].cast(dtypes.uint16) for at in (begin, begin + 1))
+    return (low | (high << 8)).bitcast(dtypes.float16)
+
+
+def _halves(blocks: Tensor, begin: int) -> Tensor:
+    """The same as float32."""
+    return half(blocks, begin).float()
 
 
 def _nibbles(data: Tensor) -> Tensor:

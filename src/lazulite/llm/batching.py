@@ -94,9 +94,9 @@ class Scheduler:
         self._assign()
         self._drop_cancelled()
         reading = [slot for slot in self.slots if slot.request is not None and len(slot.pending) > 1]
-        if reading:
-            self._read_prompt(min(reading, key=lambda slot: slot.used))
         running = [slot for slot in self.slots if slot.request is not None and len(slot.pending) == 1]
+        if reading:  # the token that a prompt ends in is told before another one is computed
+            self._read_prompt(min(reading, key=lambda slot: slot.used))
         if running:
             self._advance(running)
         return bool(reading or running or self._queue)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lazulite.base.errors import FormatError
@@ -58,7 +58,6 @@ class Config:
     experts: int = 0
     experts_used: int = 0
     normalise_experts: bool = True
-    facts: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def scale(self) -> float:
@@ -90,7 +89,7 @@ def from_gguf(metadata: Mapping[str, Any], file: str) -> Config:
         shortened(rope_facts, context), facts.epsilon(), rope, experts=facts.integer("expert_count", 0),
         experts_used=facts.integer("expert_used_count", 0), window=facts.integer("attention.sliding_window", 0),
         attention_cap=facts.number("attn_logit_softcapping", 0.0),
-        logit_cap=facts.number("final_logit_softcapping", 0.0), facts=metadata,
+        logit_cap=facts.number("final_logit_softcapping", 0.0),
     )  # fmt: skip
     return of_family(config)
 
@@ -122,7 +121,7 @@ def from_hugging_face(facts: dict[str, Any], file: str) -> Config:
             experts_used=int(facts.get("num_experts_per_tok") or 0),
             normalise_experts=bool(facts.get("norm_topk_prob", True)),
             attention_cap=float(facts.get("attn_logit_softcapping") or 0.0),
-            logit_cap=float(facts.get("final_logit_softcapping") or 0.0), facts=facts,
+            logit_cap=float(facts.get("final_logit_softcapping") or 0.0),
         )  # fmt: skip
     except FormatError:
         raise

@@ -43,6 +43,15 @@ def test_more_requests_than_slots_get_what_each_gets_alone() -> None:
     assert (0, 0) == (scheduler.running, scheduler.waiting)
 
 
+def test_the_first_token_is_told_before_a_second_one_is_computed() -> None:
+    """Whoever waits for it does not wait until the step that computes the others is compiled, too."""
+    scheduler = tiny().scheduler
+    told = asked(scheduler, [1, 2, 3])
+    scheduler.step()
+
+    assert 1 == len(told)
+
+
 def test_a_long_prompt_delays_the_others_by_a_part_at_most() -> None:
     scheduler = tiny(slots=2, context=250).scheduler
     first = asked(scheduler, [1, 2, 3], most=50)
