@@ -19,6 +19,7 @@ from lazulite.ir.target import Target
 from lazulite.ir.uop import UOp
 from lazulite.kernel.apply import apply
 from lazulite.kernel.blocks import block_statements
+from lazulite.kernel.borders import regroup
 from lazulite.kernel.flatten import flatten
 from lazulite.kernel.statements import close_loops, each_statement, has_statements
 from lazulite.kernel.steps import Step, within
@@ -74,7 +75,7 @@ def _loops(root: UOp, request: Request) -> UOp:
 
 PIPELINE = (
     Stage("kernel.blocks", lambda root, r: block_statements(root, r.steps), reads=KERNEL, writes=KERNEL),
-    Stage("kernel.flatten", lambda root, r: each_statement(root, lambda k, _: flatten(k)), reads=KERNEL, writes=KERNEL),
+    Stage("kernel.borders", lambda root, r: each_statement(root, lambda k, _: regroup(k)), reads=KERNEL, writes=KERNEL),
     Stage(
         "lower.decompose_reduce",
         lambda root, request: decompose_reductions(root, native(request.target)),

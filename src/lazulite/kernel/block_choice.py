@@ -18,7 +18,7 @@ from lazulite.ir.target import Target
 from lazulite.ir.uop import UOp, toposort
 from lazulite.kernel.apply import apply
 from lazulite.kernel.blocks import block_statements
-from lazulite.kernel.flatten import flatten
+from lazulite.kernel.borders import regroup
 from lazulite.kernel.nest import by_order, count, extent
 from lazulite.kernel.statements import Statements, split_statements
 from lazulite.kernel.steps import Block, Parallel, Stage, Step, Strip, Within
@@ -122,7 +122,7 @@ def _strip_size(turns: int, most: int) -> int:
 
 def _copies(statement: UOp, steps: Sequence[Step], block: UOp, room: int) -> tuple[list[Stage], int]:
     """Copies, made once for all blocks, of operands whose lanes lie apart; `room` is for them and those to come."""
-    scheduled = apply(flatten(statement), steps)
+    scheduled = apply(regroup(statement), steps)
     sums = [node for node in toposort(scheduled) if node.op is ops.REDUCE and node.arg[0] is ops.ADD]
     hot = [n for s in sums for n in toposort(s.src[0]) if n.op is ops.LOAD and n.ranges.intersection(s.src[1:])]
     copies: list[Stage] = []

@@ -15,9 +15,9 @@ from lazulite.ir import ops
 from lazulite.ir.target import Target
 from lazulite.ir.uop import UOp, substitute
 from lazulite.kernel.block_choice import choose_blocks
+from lazulite.kernel.borders import regroup
 from lazulite.kernel.contraction import choose_product
 from lazulite.kernel.facts import KernelFacts
-from lazulite.kernel.flatten import flatten
 from lazulite.kernel.gates import split_gate
 from lazulite.kernel.hints import choose_hints
 from lazulite.kernel.lanes import choose_lanes
@@ -29,7 +29,7 @@ from lazulite.kernel.steps import Group, Keep, Name, Parallel, Partition, Reorde
 from lazulite.kernel.tiles import Tiles, choose_tiles, turn_cost
 from lazulite.kernel.transposition import Transposition, cut_across, find_transposition
 
-_FORK = 60.0
+_FORK = 20.0
 """Microseconds of one thread below which others are not worth it.  To call one takes 1 where it spins and 5 where
 it sleeps, as it does between kernels that are launched one by one, and then it comes after some 30."""
 _STREAMED, _BLOCKED = 2_300.0, 13_500.0
@@ -47,7 +47,7 @@ def choose(kernel: UOp, target: Target) -> tuple[Step, ...]:
     """The steps for a kernel."""
     if has_statements(kernel):
         return choose_blocks(kernel, target, choose)
-    facts = KernelFacts(flatten(kernel), target)
+    facts = KernelFacts(regroup(kernel), target)
     if any(extent(node) == 0 for node in facts.nodes if node.op is ops.RANGE):
         return ()  # nothing to compute, or a sum of nothing
     if facts.serial:

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import gcd
 
 from lazulite.formats.quants import Quant
 from lazulite.ir.dtype import dtypes
 from lazulite.tensor.tensor import Tensor
 
 BLOCK = 32
+_TILE = 32
+"""How many rows of a matrix lie side by side, at most."""
 MOST_ROWS = 8
 """With more rows, a matrix of floats that is made block by block pays."""
 _LARGEST = 32767.0
@@ -50,31 +53,32 @@ class PackedMatrix:
 
     def __init__(self, kind: Quant, data: Tensor) -> None:
         layout = _LAYOUTS[kind.name]
-        blocks = data.reshape(data.shape[0], -1, kind.nbytes)
+        tile = gcd(data.shape[0], _TILE)
+        blocks = data.reshape(data.shape[0] // tile, tile, -1, kind.nbytes)
         self.bits, self.zero = layout.bits, layout.zero
-        self.words = _words(layout.integers(blocks), layout.bits).permute(1, 2, 0).contiguous()
+        self.words = _words(layout.integers(blocks), layout.bits).permute(0, 2, 3, 1).contiguous()
         self.scales = _floats(blocks, 0)
         self.offsets = None if layout.offset is None else _floats(blocks, layout.offset)
         self.words.realize(self.scales, *([] if self.offsets is None else [self.offsets]))
 
     def times(self, x: Tensor) -> Tensor:
         """The products (rows, out) with rows of floats (rows, in)."""
-        rows, blocks = x.shape[0], self.words.shape[0]
-        parts = x.reshape(rows, blocks, BLOCK)
+        rows, (tiles, blocks, _, tile) = x.shape[0], self.words.shape
+        parts = x.reshape(rows, 1, blocks, BLOCK)
         scales = parts.abs().max(-1, keepdim=True) * (1.0 / _LARGEST)
         rounded = (scales > 0).where(parts / scales, 0.0).round().cast(dtypes.int16)
-        pairs = rounded.bitcast(dtypes.int32).reshape(rows, blocks, -1, 16 // self.bits, 1)
+        pairs = rounded.bitcast(dtypes.int32).reshape(rows, 1, blocks, -1, 16 // self.bits, 1)
         mask = 0x000F000F if self.bits == 4 else 0x00FF00FF
-        total = (self.words & mask).dot2(pairs[:, :, :, 0])
+        total = (self.words & mask).dot2(pairs[..., 0, :])
         for place in range(1, 16 // self.bits):
-            total = total + ((self.words >> (self.bits * place)) & mask).dot2(pairs[:, :, :, place])
-        sums = total.sum(2)  # (rows, blocks, out)
+            total = total + ((self.words >> (self.bits * place)) & mask).dot2(pairs[..., place, :])
+        sums = total.sum(3)  # (rows, tiles, blocks, tile)
         if self.zero:
             sums = sums - rounded.cast(dtypes.int32).sum(-1, keepdim=True) * self.zero
         products = sums.float() * (scales * self.scales.float())
         if self.offsets is not None:
-            products = products + parts.sum(-1, keepdim=True) * self.offsets.float()
-        return products.sum(1)
+            products = parts.sum(-1, keepdim=True) * self.offsets.float() + products
+        return products.sum(2).reshape(rows, tiles * tile)
 
     def floats(self) -> Tensor:
         """The elements (in, out), each made where it is used; bit by bit those of the type's definition."""
@@ -94,9 +98,9 @@ def can_pack(kind: Quant) -> bool:
 
 
 def _floats(blocks: Tensor, begin: int) -> Tensor:
-    """The float16 at a byte of each block, (blocks, out)."""
+    """The float16 at a byte of each block, (tiles, blocks, tile)."""
     found = blocks[..., begin : begin + 2].bitcast(dtypes.float16)
-    return found.reshape(blocks.shape[0], blocks.shape[1]).permute(1, 0).contiguous()
+    return found.reshape(blocks.shape[:-1]).permute(0, 2, 1).contiguous()
 
 
 def _words(integers: Tensor, bits: int) -> Tensor:

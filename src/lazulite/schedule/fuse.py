@@ -18,18 +18,22 @@ from lazulite.analysis.kinds import CHEAP, FEW_ROWS, HERE, LEAVES, LONG, OPAQUE,
 from lazulite.base.errors import EffectError
 from lazulite.ir import ops
 from lazulite.ir.size import size_node
-from lazulite.ir.uop import UOp, toposort
+from lazulite.ir.uop import UOp, index, toposort
 from lazulite.schedule.groups import Decision, Destination, Group, Place, element_count, open_group, sources_at
 
 MAX_OPS = 300
 MAX_OPERANDS = 32
 MAX_SEARCH = 64
 SMALL = 1 << 16
+_FEW = 16
+"""So many numbers are added for an element of a sum that is computed within another one."""
 _SHORT, _GROWN = 128, 2
 """How many products may be added for an element that is made anew, and how many times more of them there are than
 elements of the factors."""
 _PACKED_COST = 16
 """What an element of a factor may cost that is computed while it is copied."""
+_NEAR = 16
+"""How many values are looked at for one that another kernel reads, too."""
 _REUSED = 4
 """How often both factors of a product are read again where a register tile pays."""
 
@@ -68,6 +72,8 @@ class _State:
     """Stored values that are better made anew by each of their readers."""
     packed: set[UOp] = field(default_factory=set)
     """What the factors of products are made of that are computed while they are copied in the order of reading."""
+    position: dict[UOp, int] = field(default_factory=dict)
+    """The number of each node in the order of the graph, sources first."""
     filling: dict[UOp, list[UOp]] = field(default_factory=dict)
     """What is written, before a hand-written kernel runs, to the memory in which it does: it waits for that, too."""
 
@@ -82,7 +88,8 @@ def fuse(destinations: Mapping[UOp, Sequence[Destination]], *, allowed: bool = T
     `allowed=False` gives each op a kernel of its own.
     """
     order = toposort(*destinations)
-    state = _State(gather_facts(order), destinations, allowed, filling=_filling(destinations))
+    position = {node: number for number, node in enumerate(order)}
+    state = _State(gather_facts(order), destinations, allowed, position=position, filling=_filling(destinations))
     for node in reversed(order):
         _visit(state, node, state.wanted.pop(node, {}))
     return Fusion(state.groups, destinations, state.writer, state.facts, state.decisions, frozenset(state.again))
@@ -140,14 +147,14 @@ def source_of(read: UOp) -> UOp:
 
 def _store(state: _State, node: UOp, wanted: dict[Group, dict[Place, None]]) -> None:
     """Store a value: in a group that computes it anyway, or in one of its own."""
-    host = state.launches.get(launch_key(node)) if node.op is ops.LAUNCH else _host(state, node, wanted)
-    if host is None:
+    found = _host(state, node, wanted) or _beside(state, node, wanted)
+    if found is None:
         host = open_group(len(state.groups), node, state.facts[node].depth, state.maps)
         state.groups.append(host)
         place = Place(host.ranges)
     else:
+        host, place = found
         state.decisions.append(Decision(node, "fused", f"also stored by the kernel of {host.root!r}"))
-        place = next(iter(wanted.get(host, {})), Place(host.ranges))
     host.stored[node] = place
     state.writer[node] = host
     for group in wanted:
@@ -251,7 +258,7 @@ def _reason_to_store_reduction(
         return "a reduction that is wanted only in part"
     if times > elements:
         return f"a reduction that would be computed {times // max(elements, 1)} times"
-    if times == group.iterations:
+    if times == group.iterations and element_count(node.src[0].shape) > _FEW * elements:
         return "a second full-width reduction in one kernel" if group.contraction else None
     if times < FEW_ROWS and element_count(node.src[0].shape) > SMALL:
         return "too few rows to share among threads"
@@ -414,22 +421,66 @@ def _inside_reduction(place: Place) -> bool:
 # --- hosting -----------------------------------------------------------------------------------
 
 
-def _host(state: _State, node: UOp, wanted: Mapping[Group, Mapping[Place, None]]) -> Group | None:
+def _host(state: _State, node: UOp, wanted: Mapping[Group, Mapping[Place, None]]) -> tuple[Group, Place] | None:
     """A group that computes the value at exactly its own elements and may store it on the way."""
+    if node.op is ops.LAUNCH:
+        host = state.launches.get(launch_key(node))
+        return None if host is None else (host, Place(host.ranges))
     if not state.fuse or node.op in OPAQUE or _sums_up_grown(node):
         return None
-    whole = state.whole.get(node, {})
     for group, places in wanted.items():
-        if len(places) != 1 or group.size >= MAX_OPS or len(group.reads) + len(group.stored) >= MAX_OPERANDS:
-            continue
-        (place,) = places
-        if group in whole or group.root in state.again or _writes_same_memory(state, group, node):
-            continue
-        if not _computed_once(group, node, place) or (node.op is ops.REDUCE and group.contraction):
-            continue
-        if not any(_depends(state, group, other) for other in (*wanted, *whole) if other is not group):
-            return group
+        if len(places) == 1 and not (node.op is ops.REDUCE and group.contraction):
+            (place,) = places
+            if _may_store(state, group, node, wanted) and _computed_once(group, node, place):
+                return group, place
     return None
+
+
+def _beside(state: _State, node: UOp, wanted: Mapping[Group, Mapping[Place, None]]) -> tuple[Group, Place] | None:
+    """A group that needs what is reduced anyway, row by row: it reduces the row on the way."""
+    if not state.fuse or node.op is not ops.REDUCE or _is_product(node) or _sums_up_grown(node):
+        return None
+    for part in _near(node):
+        for group, places in state.wanted.get(part, {}).items():
+            if group in wanted or group.products:
+                continue
+            for around in places:
+                place = Place(
+                    tuple([index(0) if n in node.arg[1] else p for n, p in enumerate(around.index)]), around.gate
+                )
+                if _computed_once(group, node, place) and _may_store(state, group, node, wanted):
+                    return group, place
+    return None
+
+
+def _may_store(state: _State, group: Group, node: UOp, wanted: Iterable[Group]) -> bool:
+    """Whether a group has room for another result, and may come before all that want it."""
+    whole = state.whole.get(node, {})
+    if group.size >= MAX_OPS or len(group.reads) + len(group.stored) >= MAX_OPERANDS:
+        return False
+    if group in whole or group.root in state.again or _writes_same_memory(state, group, node):
+        return False
+    return not any(_depends(state, group, other, node) for other in (*wanted, *whole) if other is not group)
+
+
+def _is_product(node: UOp) -> bool:
+    """Whether a reduction multiplies values that are read again and again: its blocks are its own."""
+    product = _moved(node.src[0])
+    elements = element_count(product.shape)
+    return product.op is ops.MUL and any(element_count(_moved(factor).shape) < elements for factor in product.src)
+
+
+def _near(node: UOp) -> list[UOp]:
+    """The values of which a reduction is made element by element, a few steps down."""
+    found: dict[UOp, None] = {}
+    pending = [node.src[0]]
+    while pending and len(found) < _NEAR:
+        part = pending.pop()
+        if part.shape == node.src[0].shape:
+            found[part] = None
+            if is_elementwise(part):
+                pending += part.src
+    return list(found)
 
 
 def _writes_same_memory(state: _State, group: Group, node: UOp) -> bool:
@@ -457,13 +508,17 @@ def _runs_through(position: UOp, size: int) -> bool:
     return position.op is ops.RANGE and position.src[0] is size_node(size)
 
 
-def _depends(state: _State, group: Group, other: Group) -> bool:
-    """Whether a group needs, through any path, what another one stores; True when the search is too long."""
+def _depends(state: _State, group: Group, other: Group, visited: UOp) -> bool:
+    """Whether a group needs, through any path, what another one stores; True when the search is too long.
+
+    Nothing below the node whose turn it is has been stored yet, but by what fills the memory of a hand-written kernel.
+    """
+    lowest = -1 if state.filling else state.position[visited]
     seen: set[UOp] = set()
     pending = list(group.stored)
     while pending:
         node = pending.pop()
-        if node in seen:
+        if node in seen or state.position[node] <= lowest:
             continue
         seen.add(node)
         if len(seen) > MAX_SEARCH:

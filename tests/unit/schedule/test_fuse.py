@@ -147,3 +147,39 @@ def test_integers_and_floats_are_kept_apart() -> None:
 )
 def test_a_long_reduction_with_few_results_is_cut_into_parts_for_threads(expected: int, graph: UOp) -> None:
     assert expected == len(scheduled([graph]).kernels)
+
+
+def test_a_short_sum_inside_another_is_no_kernel_of_its_own() -> None:
+    """As the blocks of a quantised product are: each inner sum is computed once, for the outer one."""
+    words, long = buffer(7, 64, 18, 4), buffer(9, 64, 18, 32)
+
+    def products(x: UOp) -> UOp:
+        return reduced(reshaped(relu(reduced(x * x, 2)), 64, 18) * buffer(8, 64, 18), 1)
+
+    assert 1 == len(scheduled([products(words)]).kernels)
+    assert 2 == len(scheduled([products(long)]).kernels)
+
+
+def _scaled(x: UOp) -> UOp:
+    """The rows divided by their largest element."""
+    return x / expanded(reduced(x.maximum(-x), 1, op=ops.MAX), 64, 32)
+
+
+def test_a_row_is_reduced_where_it_is_read_anyway() -> None:
+    """Another kernel needs the sums of the rows again and again: the one that scales the rows makes them on the way."""
+    again = reduced(expanded(reduced(A, 1), 64, 16) * C, 0)
+    stores = [len(kernel.src) for kernel in scheduled([again, _scaled(A)]).kernels]
+
+    assert [2, 1] == stores
+
+
+def test_what_a_kernel_may_store_is_found_in_long_graphs_as_in_short_ones() -> None:
+    """Whether a group depends on another is looked for among the nodes above the value only."""
+    x = A
+    for number in range(100):
+        x = relu(x + float(number + 2))
+    largest = reduced(x.maximum(-x), 1, op=ops.MAX)
+    again = reduced(expanded(largest, 64, 16) * C, 0)
+    kernels = scheduled([again, _scaled(x)]).kernels
+
+    assert 2 in [len(kernel.src) for kernel in kernels[-2:]]
