@@ -82,14 +82,14 @@ class PackedMatrix:
 
     def floats(self) -> Tensor:
         """The elements (in, out), each made where it is used; bit by bit those of the type's definition."""
-        blocks, _, out = self.words.shape
+        tiles, blocks, _, tile = self.words.shape
         places = Tensor.arange(32 // self.bits, device=self.words.device)
         shifts = ((places >> 1) * self.bits + (places & 1) * 16).unsqueeze(1)
-        integers = ((self.words.unsqueeze(2) >> shifts) & ((1 << self.bits) - 1)).reshape(blocks, BLOCK, out)
-        floats = (integers - self.zero).float() * self.scales.float().unsqueeze(1)
+        integers = ((self.words.unsqueeze(3) >> shifts) & ((1 << self.bits) - 1)).reshape(tiles, blocks, BLOCK, tile)
+        floats = (integers - self.zero).float() * self.scales.float().unsqueeze(2)
         if self.offsets is not None:
-            floats = floats + self.offsets.float().unsqueeze(1)
-        return floats.reshape(blocks * BLOCK, out)
+            floats = floats + self.offsets.float().unsqueeze(2)
+        return floats.permute(1, 2, 0, 3).reshape(blocks * BLOCK, tiles * tile)
 
 
 def can_pack(kind: Quant) -> bool:
