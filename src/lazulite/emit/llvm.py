@@ -26,6 +26,8 @@ from lazulite.ir.uop import UOp
 from lazulite.kernel.nest import extent, is_fixed
 
 _PLAIN = ops.ELEMENTWISE | {ops.LOAD, ops.STORE, ops.MMA}
+_MANY = 4
+"""From how many rows on it takes less to ask once what they share."""
 
 
 @dataclass(slots=True)
@@ -111,12 +113,13 @@ class Writer(MatrixWriter):
 
     def _rows(self, group: Sequence[UOp]) -> None:
         """Nodes over the same rows, one row after another."""
-        writers = [(node, self._row_writer(node)) for node in group]
+        results = [self.values.setdefault(node, {}) for node in group]
+        writers = [self._row_writer(node) for node in group]
         for at, key in self.points_of(group[0]):
-            for node, write in writers:
+            for node, known, write in zip(group, results, writers, strict=True):
                 result = write(node, at)
                 if result is not None:
-                    self.values.setdefault(node, {})[key] = result
+                    known[key] = result
 
     def _row_writer(self, node: UOp) -> Callable[[UOp, At], str | None]:
         """What writes one row of a node, and gives its value if it has one."""
@@ -127,7 +130,9 @@ class Writer(MatrixWriter):
             return self.store_tile if len(units) > 1 else partial(write, only=only)
         if node.op is ops.LOAD:
             return self.load_tile if len(units) > 1 else self.load_neighbours if units else self.load
-        return self.multiply if node.op is ops.MMA else self.element
+        if node.op is ops.MMA:
+            return self.multiply
+        return self.elements(node) if len(self.points_of(node)) >= _MANY else self.element
 
     # --- loops ----------------------------------------------------------------------------------
 

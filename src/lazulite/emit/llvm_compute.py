@@ -61,27 +61,40 @@ class ComputeWriter(TransposeWriter):
 
     def __init__(self, linear: UOp) -> None:
         super().__init__(linear)
-        self._elements: dict[UOp, _Written] = {}
+        self._writers: dict[tuple[object, ...], Callable[..., str]] = {}
+        """What writes an operation, by all that its text depends on but for the operands."""
 
     def element(self, node: UOp, at: At) -> str:
-        """One row of an elementwise node."""
-        written = self._elements.get(node)
-        if written is None:
-            written = self._elements[node] = self._written(node)
-        operands, write = written
+        """A row of an elementwise node."""
+        operands, write = self._written(node)
         return write(*[self.operand(source, at, lanes, bits) for source, lanes, bits in operands])
 
+    def elements(self, node: UOp) -> Callable[[UOp, At], str]:
+        """The same for a node of many rows, with what they share found once."""
+        operands, write = self._written(node)
+        rows = [self.rows_of(source, lanes, bits, self.form(node).rows) for source, lanes, bits in operands]
+        return lambda _, at: write(*[row(at) for row in rows])
+
     def _written(self, node: UOp) -> _Written:
-        """How all rows of a node are written."""
         lanes = self.form(node).lanes
         bits = self.index_bits(node, lanes)
+        operands = [(source, lanes, bits) for source in node.src]
         if node.op is ops.WHERE:
-            return self._selection(node, lanes, bits)
-        return [(source, lanes, bits) for source in node.src], self._writer(node, lanes, bits)
+            operands[0] = node.src[0], self.lanes_of(node.src[0]), 64
+        if node.op in UNSIGNED_INDEX:
+            return operands, partial(self._divide, node, type_name(node.dtype, lanes, bits), lanes)
+        key = node.op, node.dtype, node.src[0].dtype, *operands[0][1:], lanes, bits
+        write = self._writers.get(key)
+        if write is None:
+            write = self._writers[key] = self._writer(node, lanes, bits)
+        return operands, (lambda *values: self._opaque(write(*values))) if self._counts(node) else write
 
     def _writer(self, node: UOp, lanes: int, bits: int) -> Callable[..., str]:
-        """What writes a row of a node, given its operands."""
+        """What writes such an operation, given its operands."""
         kind = type_name(node.src[0].dtype, lanes, bits)
+        if node.op is ops.WHERE:
+            gate, kind = type_name(dtypes.bool, self.lanes_of(node.src[0])), type_name(node.dtype, lanes, bits)
+            return self._line(f"select {gate} {{}}, {kind} {{}}, {kind} {{}}")
         if node.op is ops.BITCAST:
             return self._line(f"bitcast {kind} {{}} to {type_name(node.dtype, lanes)}")
         if node.op is ops.CAST:
@@ -92,10 +105,7 @@ class ComputeWriter(TransposeWriter):
             return lambda *operands: self._in_register("scalef", operands, kind, node.dtype, lanes)
         if node.op in RANGE_CONTROL:
             return partial(self._combine, node.op, node.dtype, lanes, kind)
-        if node.op in UNSIGNED_INDEX:
-            return partial(self._divide, node, kind, lanes)
-        write = self._line(self._instruction(node, kind, lanes))
-        return (lambda *operands: self._opaque(write(*operands))) if self._counts(node) else write
+        return self._line(self._instruction(node, kind, lanes))
 
     def _line(self, instruction: str) -> Callable[..., str]:
         """What writes an instruction with its operands in the places of the braces."""
@@ -132,12 +142,6 @@ class ComputeWriter(TransposeWriter):
             ones = f"splat ({type_name(node.dtype)} {one})" if lanes else one
             return form.format(t=kind, a="{}", ones=ones)
         return f"{form} {kind} {', '.join(places)}"
-
-    def _selection(self, node: UOp, lanes: int, bits: int) -> _Written:
-        gate, kind = node.src[0], type_name(node.dtype, lanes, bits)
-        wide = self.lanes_of(gate)
-        operands = [(gate, wide, 64), *[(source, lanes, bits) for source in node.src[1:]]]
-        return operands, self._line(f"select {type_name(dtypes.bool, wide)} {{}}, {kind} {{}}, {kind} {{}}")
 
     def _conversion(self, node: UOp, kind: str, lanes: int, bits: int) -> Callable[..., str]:
         old, new = node.src[0].dtype, node.dtype

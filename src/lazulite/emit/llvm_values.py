@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -152,6 +152,19 @@ class ValueWriter:
         if resized:
             value = self.text.once(resized.format(value))
         return self.text.splat(spread, value, lanes) if spread else value
+
+    def rows_of(self, node: UOp, lanes: int, bits: int, rows: tuple[UOp, ...]) -> Callable[[At], str]:
+        """What gives a node's value at each of these rows, as `operand` does, where they are many."""
+        own, texts, resized, spread = self._use(node, lanes, bits)
+        if texts is not None or resized or spread:
+            return lambda at: self.operand(node, at, lanes, bits)
+        values = self.values[node]
+        if not own:
+            value = values[()]
+            return lambda at: value
+        if own == rows:
+            return lambda at: values[tuple(at.values())]
+        return lambda at: values[tuple([at[r] for r in own])]
 
     def _use(self, node: UOp, lanes: int, bits: int) -> _Use:
         form, dtype = self.form(node), node.dtype

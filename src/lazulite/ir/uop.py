@@ -408,9 +408,15 @@ def derive(node: UOp, slot: str, rule: Callable[[UOp], object]) -> None:
 
 def substitute(roots: Iterable[UOp], table: Mapping[UOp, UOp]) -> list[UOp]:
     """The roots with every node of the table replaced; replacements are not searched again."""
-    roots = list(roots)
-    done: dict[UOp, UOp] = dict(table)
-    for node in toposort(*roots, enter=lambda n: n not in table):
+    return rebuild(list(roots), dict(table))
+
+
+def rebuild(roots: Sequence[UOp], done: dict[UOp, UOp]) -> list[UOp]:
+    """The roots with every node of `done` replaced; it takes in what becomes of the nodes on the way.
+
+    So what several calls have in common is rebuilt once, as long as nothing else is entered that was met before.
+    """
+    for node in toposort(*roots, enter=lambda n: n not in done):
         if node not in done:
             src = tuple([done[s] for s in node.src])
             done[node] = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)

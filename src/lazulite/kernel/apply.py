@@ -177,6 +177,8 @@ def _range(name: Name, size: UOp, kind: str = "loop") -> UOp:
 
 def _blocks(size: UOp, factor: int) -> UOp:
     """How many blocks of so many turns there are, the last one perhaps in part."""
+    if size.op is ops.CONST:
+        return index(-(-size.arg // factor))
     return sum_of(quotient(linear(size) + Linear(factor - 1), factor, NOTHING))
 
 

@@ -17,10 +17,9 @@ from lazulite.ir import ops
 from lazulite.ir.target import Target
 from lazulite.ir.uop import UOp, toposort
 from lazulite.kernel.apply import apply
-from lazulite.kernel.blocks import block_statements
-from lazulite.kernel.borders import regroup
+from lazulite.kernel.blocks import blocked
 from lazulite.kernel.nest import by_order, count, extent
-from lazulite.kernel.statements import Statements, split_statements
+from lazulite.kernel.statements import Statements, numbered_statements, split_statements
 from lazulite.kernel.steps import Block, Parallel, Stage, Step, Strip, Within
 from lazulite.kernel.strips import Refused, strips
 
@@ -40,7 +39,7 @@ def choose_blocks(kernel: UOp, target: Target, choose: Choose) -> tuple[Step, ..
     """The steps; `choose` gives those of an ordinary kernel."""
     parts = split_statements(kernel)
     steps = _blocks(parts, target)
-    parts = split_statements(block_statements(kernel, steps))
+    parts = numbered_statements(blocked(parts, steps))
     room = _FAR_COPIES * target.l2
     for number, statement in enumerate(parts.kernels):
         alone = [step for step in choose(statement, target) if not isinstance(step, Parallel)]
@@ -122,7 +121,7 @@ def _strip_size(turns: int, most: int) -> int:
 
 def _copies(statement: UOp, steps: Sequence[Step], block: UOp, room: int) -> tuple[list[Stage], int]:
     """Copies, made once for all blocks, of operands whose lanes lie apart; `room` is for them and those to come."""
-    scheduled = apply(regroup(statement), steps)
+    scheduled = apply(statement, steps)
     sums = [node for node in toposort(scheduled) if node.op is ops.REDUCE and node.arg[0] is ops.ADD]
     hot = [n for s in sums for n in toposort(s.src[0]) if n.op is ops.LOAD and n.ranges.intersection(s.src[1:])]
     copies: list[Stage] = []

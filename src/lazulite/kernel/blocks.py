@@ -13,6 +13,7 @@ from lazulite.base.errors import StageError
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.uop import UOp, index, substitute, toposort
+from lazulite.kernel.borders import regroup
 from lazulite.kernel.limits import limited
 from lazulite.kernel.nest import by_order, extent
 from lazulite.kernel.statements import Statements, has_statements, join_statements, split_statements
@@ -25,9 +26,12 @@ _PAGE, _PADDING = 4096, 64
 
 def block_statements(root: UOp, steps: Iterable[Step]) -> UOp:
     """The kernel after the steps that are not those of one statement; any other kernel as it is."""
-    if not has_statements(root):
-        return root
-    parts, whole = split_statements(root), True
+    return join_statements(blocked(split_statements(root), steps)) if has_statements(root) else root
+
+
+def blocked(parts: Statements, steps: Iterable[Step]) -> Statements:
+    """The statements after the steps that are not those of one of them, their ranges regrouped."""
+    whole = True
     for step in steps:
         if isinstance(step, Block):
             parts = _block(parts, step)
@@ -37,7 +41,8 @@ def block_statements(root: UOp, steps: Iterable[Step]) -> UOp:
             parts = _parallel(parts, step)
         elif not isinstance(step, Within):
             raise StageError("kernel.blocks", f"a {type(step).__name__.lower()} belongs to one statement: say which")
-    return join_statements(limited(parts) if whole else parts)
+    parts = limited(parts) if whole else parts
+    return parts.with_kernels([regroup(kernel) for kernel in parts.kernels])
 
 
 def _strip(parts: Statements, step: Strip) -> Statements:

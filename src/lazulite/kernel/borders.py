@@ -13,6 +13,7 @@ from lazulite.ir.uop import UOp, index, toposort
 from lazulite.kernel.flatten import flatten
 from lazulite.simplify.normal import normal
 
+_CUTS = (ops.FLOORDIV, ops.MOD)
 _LEAST = 16
 """Turns of an inner range below which a vector would not be full."""
 
@@ -27,10 +28,13 @@ def regroup(sink: UOp) -> UOp:
 
 def _border(sink: UOp) -> tuple[UOp, int] | None:
     """A range and the largest size into which an index cuts it."""
-    accesses = [node for node in toposort(sink) if node.op in (ops.LOAD, ops.STORE)]
+    nodes = toposort(sink)
+    if not any(node.op in _CUTS for node in nodes):
+        return None
+    accesses = [node for node in nodes if node.op in (ops.LOAD, ops.STORE)]
     best: tuple[UOp, int] | None = None
     for node in toposort(*[access.src[1] for access in accesses], enter=lambda n: n.dtype is dtypes.index):
-        if node.op not in (ops.FLOORDIV, ops.MOD) or node.src[1].op is not ops.CONST:
+        if node.op not in _CUTS or node.src[1].op is not ops.CONST:
             continue
         r, size = node.src[0], int(node.src[1].value)
         if r.op is ops.RANGE and _is_cut(r, size) and (best is None or size > best[1]):

@@ -49,14 +49,32 @@ def split_statements(root: UOp) -> Statements:
     """The statements of a kernel that has intermediates."""
     nodes = toposort(root)
     filled = [node for node in nodes if node.op is ops.AFTER]
-    first = 1 + max(node.arg[0] for node in nodes if node.op in (ops.PARAM, ops.SCALAR))
     shared = by_order(frozenset[UOp]().union(*[node.ranges for node in filled]))
     scratch = [node.src[0] for node in filled]
-    scalars = [UOp(ops.SCALAR, dtypes.index, (), (first + n, 0, int(r.vmax))) for n, r in enumerate(shared)]
-    memory = [s.replace(op=ops.PARAM, arg=(first + len(shared) + n, (s.arg[1],), "")) for n, s in enumerate(scratch)]
+    first = 1 + max(node.arg[0] for node in nodes if node.op in (ops.PARAM, ops.SCALAR))
+    scalars, memory = _arguments(shared, scratch, first)
     table = dict(zip((*shared, *filled, *scratch), (*scalars, *memory, *memory), strict=True))
     effects = [[s for effect in node.src[1:] for s in _stores(effect)] for node in filled]
-    kernels = [_renumbered(substitute(each, table), lambda first: first % _PLACES) for each in [*effects, root.src]]
+    kernels = [_kernel(each, _renamed(each, table, lambda place: place % _PLACES)) for each in [*effects, root.src]]
+    return Statements(tuple(shared), tuple(scalars), tuple(scratch), tuple(memory), tuple(kernels))
+
+
+def _arguments(shared: Sequence[UOp], scratch: Sequence[UOp], first: int) -> tuple[list[UOp], list[UOp]]:
+    """What stands in statements for shared ranges and scratch memory, in the slots from `first` on."""
+    scalars = [UOp(ops.SCALAR, dtypes.index, (), (first + n, 0, int(r.vmax))) for n, r in enumerate(shared)]
+    first += len(shared)
+    return scalars, [s.replace(op=ops.PARAM, arg=(first + n, (s.arg[1],), "")) for n, s in enumerate(scratch)]
+
+
+def numbered_statements(parts: Statements) -> Statements:
+    """The same as `split_statements` finds when they are put together: arguments in order behind those of the kernel."""
+    own = {*parts.scalars, *parts.memory}
+    nodes = [n for n in toposort(*parts.kernels) if n.op in (ops.PARAM, ops.SCALAR) and n not in own]
+    shared, scratch = by_order(parts.shared), parts.scratch
+    scalars, memory = _arguments(shared, scratch, 1 + max(node.arg[0] for node in nodes))
+    old = dict(zip(parts.shared, parts.scalars, strict=True))
+    table = dict(zip((*[old[r] for r in shared], *parts.memory), (*scalars, *memory), strict=True))
+    kernels = substitute(parts.kernels, table)
     return Statements(tuple(shared), tuple(scalars), tuple(scratch), tuple(memory), tuple(kernels))
 
 
@@ -64,10 +82,11 @@ def join_statements(parts: Statements) -> UOp:
     """The kernel (or, where the statements are in `LOOP`, the loops inside of the shared ranges)."""
     table = dict(zip(parts.scalars, parts.shared, strict=True))
     for number, scratch in enumerate(parts.scratch):
-        filling = table | {parts.memory[number]: scratch}
-        effects = substitute(nested(_placed(parts.kernels[number], number).src), filling)
-        table[parts.memory[number]] = UOp(ops.AFTER, scratch.dtype, (scratch, *effects))
-    return substitute([_placed(parts.kernels[-1], len(parts.scratch))], table)[0]
+        effects = nested(parts.kernels[number].src)
+        placed = _placed(effects, number, table | {parts.memory[number]: scratch})
+        table[parts.memory[number]] = UOp(ops.AFTER, scratch.dtype, (scratch, *substitute(effects, placed)))
+    last = parts.kernels[-1]
+    return _kernel(last.src, _placed(last.src, len(parts.scratch), table))
 
 
 def each_statement(root: UOp, change: Callable[[UOp, int], UOp]) -> UOp:
@@ -91,17 +110,23 @@ def _stores(effect: UOp) -> Sequence[UOp]:
     return [n for n in toposort(effect, enter=lambda n: n.op is ops.FOR) if n.op is ops.STORE]
 
 
-def _placed(kernel: UOp, number: int) -> UOp:
-    """The statement with its ranges and scratch memory numbered apart from those of the others."""
+def _placed(effects: Sequence[UOp], number: int, table: dict[UOp, UOp]) -> dict[UOp, UOp]:
+    """The table with ranges and scratch memory of a statement numbered apart from those of the others."""
     base = (number + 1) * _PLACES
-    table = {s: s.replace(arg=(base + s.arg[0], *s.arg[1:])) for s in toposort(kernel) if s.op is ops.SCRATCH}
-    return _renumbered(substitute(kernel.src, table), lambda first: base + first)
+    scratch = {s: s.replace(arg=(base + s.arg[0], *s.arg[1:])) for s in toposort(*effects) if s.op is ops.SCRATCH}
+    return _renamed(effects, table | scratch, lambda place: base + place)
 
 
-def _renumbered(effects: Sequence[UOp], place: Callable[[int], int]) -> UOp:
-    """A kernel whose ranges have other places in the nest."""
-    table: dict[UOp, UOp] = {}
-    for r in [node for node in toposort(*effects) if node.op is ops.RANGE]:
-        order = (place(r.arg[0][0]), *r.arg[0][1:])
-        table[r] = UOp(ops.RANGE, r.dtype, tuple(substitute(r.src, table)), (order, r.arg[1]))
+def _renamed(effects: Sequence[UOp], table: dict[UOp, UOp], place: Callable[[int], int]) -> dict[UOp, UOp]:
+    """The table with other places in the nest for all ranges that it does not replace."""
+    table = dict(table)
+    for r in toposort(*effects, enter=lambda node: node not in table):
+        if r.op is ops.RANGE and r not in table:
+            order = (place(r.arg[0][0]), *r.arg[0][1:])
+            table[r] = UOp(ops.RANGE, r.dtype, tuple(substitute(r.src, table)), (order, r.arg[1]))
+    return table
+
+
+def _kernel(effects: Sequence[UOp], table: dict[UOp, UOp]) -> UOp:
+    """The kernel of these effects with what is in the table replaced."""
     return UOp(ops.SINK, dtypes.void, tuple(substitute(effects, table)))

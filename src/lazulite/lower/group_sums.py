@@ -21,24 +21,28 @@ GROUP = 16
 def group_sums(root: UOp) -> UOp:
     """The program with every long sum in groups."""
     done: dict[UOp, UOp] = {}
-    for node in toposort(root):
+    nodes = toposort(root)
+    if not any(map(_is_long, nodes)):
+        return root
+    for node in nodes:
         src = tuple([done[s] for s in node.src])
         now = node if src == node.src else node.replace(src=src)
-        done[node] = _grouped(now) if _adds_floats(now) else now
+        done[node] = _grouped(now) if _is_long(now) else now
     return done[root]
 
 
-def _adds_floats(node: UOp) -> bool:
-    return node.op is ops.REDUCE and node.arg[0] is ops.ADD and node.dtype.is_float
+def _is_long(node: UOp) -> bool:
+    """Whether floats are added in one long chain, which is no contraction."""
+    if node.op is not ops.REDUCE or node.arg[0] is not ops.ADD or not node.dtype.is_float:
+        return False
+    turns = 1
+    for r in node.src[1:]:
+        turns *= _extent(r) if r.arg[1] == "loop" else 1
+    return turns > GROUP and contraction(node) is None
 
 
 def _grouped(node: UOp) -> UOp:
     loops = [r for r in node.src[1:] if r.arg[1] == "loop"]
-    turns = 1
-    for r in loops:
-        turns *= _extent(r)
-    if turns <= GROUP or contraction(node) is not None:
-        return node
     inner, *outer = sorted(loops, key=lambda r: r.arg[0], reverse=True)
     registers = [r for r in node.src[1:] if r not in loops]
     value = _sum(node, node.src[0], inner)

@@ -15,7 +15,7 @@ from lazulite.base.errors import StageError
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.target import Target
-from lazulite.ir.uop import UOp, substitute, toposort
+from lazulite.ir.uop import UOp, rebuild, substitute, toposort
 from lazulite.kernel.gates import split_gate
 from lazulite.kernel.nest import nested
 
@@ -33,9 +33,9 @@ def build(sink: UOp, target: Target) -> UOp:
 def _reductions(sink: UOp, target: Target) -> UOp:
     done: dict[UOp, UOp] = {}
     for members in _groups(sink):
-        values = substitute([member.src[0] for member in members], done)
+        values = rebuild([member.src[0] for member in members], done)  # reductions in it have been in other groups
         done.update(zip(members, _loop(members, values, target), strict=True))
-    return substitute([sink], done)[0]
+    return rebuild([sink], done)[0]
 
 
 def _groups(sink: UOp) -> list[list[UOp]]:
