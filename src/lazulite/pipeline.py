@@ -75,7 +75,9 @@ def _loops(root: UOp, request: Request) -> UOp:
 
 PIPELINE = (
     Stage("kernel.blocks", lambda root, r: block_statements(root, r.steps), reads=KERNEL, writes=KERNEL),
-    Stage("kernel.borders", lambda root, _: root if has_statements(root) else regroup(root), reads=KERNEL, writes=KERNEL),
+    Stage(
+        "kernel.borders", lambda root, _: root if has_statements(root) else regroup(root), reads=KERNEL, writes=KERNEL
+    ),
     Stage(
         "lower.decompose_reduce",
         lambda root, request: decompose_reductions(root, native(request.target)),

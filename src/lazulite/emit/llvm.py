@@ -16,11 +16,13 @@ from dataclasses import dataclass
 from functools import partial
 
 from lazulite.emit.base import Binary
+from lazulite.emit.llvm_compute import POSITIONS
 from lazulite.emit.llvm_matrix import MatrixWriter
 from lazulite.emit.llvm_object import compile_text
 from lazulite.emit.llvm_types import type_name
 from lazulite.emit.llvm_values import At
 from lazulite.ir import ops
+from lazulite.ir.dtype import dtypes
 from lazulite.ir.target import Target
 from lazulite.ir.uop import UOp
 from lazulite.kernel.nest import extent, is_fixed
@@ -41,8 +43,8 @@ class _Loop:
     leave: str
     entry: str
     end: str
-    phis: list[tuple[int, UOp, tuple[int, ...], str]]
-    """The line of each state's phi, the state, its rows, and its first value."""
+    phis: list[tuple[int, UOp, tuple[int, ...], str, str]]
+    """The line of each phi (of the counter, then of states), its node and rows, its name, and its first value."""
     may_be_empty: bool
 
 
@@ -123,16 +125,18 @@ class Writer(MatrixWriter):
 
     def _row_writer(self, node: UOp) -> Callable[[UOp, At], str | None]:
         """What writes one row of a node, and gives its value if it has one."""
-        units = self.form(node).units
-        if node.op is ops.STORE:
+        op, form = node.op, self.form(node)
+        if op is ops.STORE:
             only = self.last if self._runs_in_every_chunk(node) else None
             write = self.store_block if node in self.blocks else self.store
-            return self.store_tile if len(units) > 1 else partial(write, only=only)
-        if node.op is ops.LOAD:
-            return self.load_tile if len(units) > 1 else self.load_neighbours if units else self.load
-        if node.op is ops.MMA:
+            return self.store_tile if len(form.units) > 1 else partial(write, only=only)
+        if op is ops.LOAD:
+            return self.load_tile if len(form.units) > 1 else self.load_neighbours if form.units else self.load
+        if op is ops.MMA:
             return self.multiply
-        return self.elements(node) if len(self.points_of(node)) >= _MANY else self.element
+        if node.dtype is dtypes.index and op in POSITIONS and not form.rows and not form.lanes:
+            return self.position
+        return self.elements(node) if len(self.points(form.rows)) >= _MANY else self.element
 
     # --- loops ----------------------------------------------------------------------------------
 
@@ -161,13 +165,12 @@ class Writer(MatrixWriter):
             text.jump(head)
         text.open(head)
         counter = text.fresh("i")
-        phis: list[tuple[int, UOp, tuple[int, ...], str]] = []
-        self.values[r] = {(): counter}
-        phis.append((text.line(""), r, (), begin))
+        phis: list[tuple[int, UOp, tuple[int, ...], str, str]] = [(text.line(""), r, (), counter, begin)]
         for carry, key, first in states:
             name = text.fresh("c")
-            phis.append((text.line(""), carry, key, first))
+            phis.append((text.line(""), carry, key, name, first))
             self.values.setdefault(carry, {})[key] = name
+        self.values[r] = {(): counter}
         self.enter_loop()
         self.loops.append(_Loop(closer, counter, head, latch, leave, entry, end, phis, may_be_empty))
 
@@ -193,14 +196,13 @@ class Writer(MatrixWriter):
         text.open(loop.latch)
         following = text.define(f"add nuw nsw i64 {loop.counter}, 1")
         text.branch(text.define(f"icmp slt i64 {following}, {loop.end}"), loop.head, loop.leave)
-        for line, node, key, first in loop.phis:
+        for line, node, key, name, first in loop.phis:
             kind = "i64" if node is r else type_name(node.dtype, self.lanes_of(node))
             after = following if node is r else results[node.arg][key]
-            name = self.values[node][key]
             text.fill(line, f"{name} = phi {kind} [{first}, %{loop.entry}], [{after}, %{loop.latch}]")
         text.open(loop.leave)
         if loop.may_be_empty:
-            for _, node, key, first in loop.phis[1:]:
+            for _, node, key, _, first in loop.phis[1:]:
                 kind, after = type_name(node.dtype, self.lanes_of(node)), results[node.arg][key]
                 results[node.arg][key] = text.define(f"phi {kind} [{first}, %{loop.entry}], [{after}, %{loop.latch}]")
 

@@ -13,7 +13,6 @@ from lazulite.emit.llvm_transpose import TransposeWriter
 from lazulite.emit.llvm_types import conversion, type_name
 from lazulite.emit.llvm_values import At, form_of
 from lazulite.ir import ops
-from lazulite.ir.blocks import is_looping
 from lazulite.ir.dtype import DType, dtypes
 from lazulite.ir.ops import Op
 from lazulite.ir.target import Target
@@ -52,6 +51,8 @@ def _converts(target: Target, source: DType, result: DType) -> bool:
     return target.has(ops.CAST, source) and target.has(ops.CAST, result)
 
 
+POSITIONS = {ops.ADD: "add", ops.MUL: "mul"}
+"""What positions in memory are made of, on numbers that do not vary over registers."""
 _Written = tuple[Sequence[tuple[UOp, int, int]], Callable[..., str]]
 """The operands of a node, each with the lanes and bits that it is wanted in, and what writes it with their texts."""
 
@@ -63,6 +64,13 @@ class ComputeWriter(TransposeWriter):
         super().__init__(linear)
         self._writers: dict[tuple[object, ...], Callable[..., str]] = {}
         """What writes an operation, by all that its text depends on but for the operands."""
+
+    def position(self, node: UOp, at: At) -> str:
+        """One of `POSITIONS`: a large part of what is written, so this is a short way."""
+        values = self.values
+        left, right = [values[s][()] if s in values else self.operand(s, at, 0, 64) for s in node.src]
+        result = self.text.define(f"{POSITIONS[node.op]} i64 {left}, {right}")
+        return self._opaque(result) if any(s.op is ops.RANGE and s not in self.carries for s in node.src) else result
 
     def element(self, node: UOp, at: At) -> str:
         """A row of an elementwise node."""
@@ -87,7 +95,7 @@ class ComputeWriter(TransposeWriter):
         write = self._writers.get(key)
         if write is None:
             write = self._writers[key] = self._writer(node, lanes, bits)
-        return operands, (lambda *values: self._opaque(write(*values))) if self._counts(node) else write
+        return operands, write
 
     def _writer(self, node: UOp, lanes: int, bits: int) -> Callable[..., str]:
         """What writes such an operation, given its operands."""
@@ -118,14 +126,8 @@ class ComputeWriter(TransposeWriter):
         pairs = [(halves, self.text.once(f"bitcast {words} {factor} to {halves}")) for factor in factors]
         return self.text.define(self.text.call(ADD_PAIRS[lanes], words, pairs, ()))
 
-    def _counts(self, node: UOp) -> bool:
-        """Whether this is the step from the counter of a loop without state to a position."""
-        if node.dtype is not dtypes.index or not any(s.op is ops.RANGE and s not in self.carries for s in node.src):
-            return False
-        return all(is_looping(r) for r in node.ranges)
-
     def _opaque(self, position: str) -> str:
-        """A number that LLVM does not see to be a multiple of a loop's counter.
+        """A step from the counter of a loop without state to a position, which LLVM does not see to be one.
 
         Addresses are already split by loops.  To look for a better split, in each loop anew, would take it a quarter
         of the time of a kernel of many loops.

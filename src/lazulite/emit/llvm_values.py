@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 from lazulite.emit.llvm_text import Text
 from lazulite.emit.llvm_types import float_literal, literal, type_name, vector_literal
@@ -46,6 +47,22 @@ _Use = tuple[tuple[UOp, ...], dict[_Key, str] | None, str, str]
 instruction that changes its width, and the type of the scalar that goes to every lane, where these are needed."""
 
 
+Q = TypeVar("Q")
+A = TypeVar("A")
+
+
+class Answers(dict[Q, A]):
+    """Answers to one question, each found when it is first asked."""
+
+    def __init__(self, answer: Callable[[Q], A]) -> None:
+        super().__init__()
+        self._answer = answer
+
+    def __missing__(self, asked: Q) -> A:
+        found = self[asked] = self._answer(asked)
+        return found
+
+
 class ValueWriter:
     """What writing a kernel shares: the text, and the value of every node."""
 
@@ -59,9 +76,13 @@ class ValueWriter:
         """Whether memory that is streamed to begins at a cache line."""
         self.zeros = 0
         self.scratch_bytes = 0
-        self._alike: dict[frozenset[UOp], Form] = {}
-        self._forms = {node: self._form(registers) for node, registers in registers_of(self.nodes).items()}
-        self._static: dict[UOp, bool] = {}
+        alike = Answers(form_of)
+        forms = Answers[UOp, Form](lambda node: alike[node.ranges])
+        forms.update({node: alike[registers] for node, registers in registers_of(self.nodes).items()})
+        self.form: Callable[[UOp], Form] = forms.__getitem__
+        """The rows and lanes of a node's value (of what it writes, for a STORE)."""
+        self.is_static: Callable[[UOp], bool] = Answers(is_static).__getitem__
+        """Whether the value of a node is known now."""
         self.known = Static()
         self._uses: dict[tuple[UOp, int, int], _Use] = {}
         self._points: dict[tuple[UOp, ...], list[tuple[dict[UOp, int], _Key]]] = {}
@@ -86,30 +107,9 @@ class ValueWriter:
 
     # --- values ---------------------------------------------------------------------------------
 
-    def form(self, node: UOp) -> Form:
-        """The rows and lanes of a node's value (of what it writes, for a STORE)."""
-        found = self._forms.get(node)
-        if found is None:
-            found = self._forms[node] = self._form(node.ranges)
-        return found
-
-    def _form(self, ranges: frozenset[UOp]) -> Form:
-        found = self._alike.get(ranges)
-        if found is None:
-            found = self._alike[ranges] = form_of(ranges)
-        return found
-
     def lanes_of(self, node: UOp) -> int:
         """The length of the vector that a node's value is; 0 for a scalar."""
         return self.form(node).lanes
-
-    def is_static(self, node: UOp) -> bool:
-        """Whether the value is known now."""
-        found = self._static.get(node)
-        if found is None:
-            found = is_static(node)
-            self._static[node] = found
-        return found
 
     def points(self, rows: tuple[UOp, ...]) -> list[tuple[dict[UOp, int], _Key]]:
         """Every combination of rows, and under which a value over them is kept there."""

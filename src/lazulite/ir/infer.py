@@ -1,4 +1,4 @@
-"""What follows from a node and its sources: the shape of a value, the free ranges of a node.
+"""What follows from a node and its sources: the shape of a value.
 
 Shapes belong to the `TENSOR` language.  An elementwise operand of rank 0 stands beside operands of
 any shape (it is the same for every element); all others have equal shapes.
@@ -15,7 +15,6 @@ from lazulite.ir.size import most, varies
 from lazulite.ir.uop import UOp
 
 Shape = tuple[int, ...]
-_EMPTY: frozenset[UOp] = frozenset()
 
 
 def shape_of(node: UOp) -> Shape:
@@ -109,28 +108,3 @@ _SHAPE_RULES: dict[Op, Callable[[UOp], Shape]] = {
     ops.PROGRAM: lambda node: (),
     ops.LAUNCH: lambda node: node.src[node.arg.result].shape,
 }
-
-
-def ranges_of(node: UOp) -> frozenset[UOp]:
-    """The free ranges of a node whose sources know theirs.
-
-    A range varies with what its extent varies with.  A `REDUCE` and an `MMA` close their ranges, a `FOR` its own,
-    and a `STORE` ends what it writes from registers.
-    """
-    op, src = node.op, node.src
-    if op is ops.RANGE:
-        return src[0].ranges | {node}
-    free = _EMPTY
-    for source in src:
-        inner = source.ranges
-        if inner and inner is not free and not inner <= free:
-            free = free | inner if free else inner
-    if op is ops.REDUCE and len(src) > 1:
-        return free.difference(src[1:])
-    if op is ops.MMA:
-        return free.difference(src[3:])
-    if op is ops.FOR:
-        return free - {src[0]}
-    if op is ops.STORE:
-        return frozenset([r for r in free if r.arg[1] in ("loop", "parallel")])
-    return free

@@ -154,20 +154,20 @@ class UOp:
 
     @property
     def vmin(self) -> Scalar:
-        return self.bounds[0]
+        return (self._bounds or self.bounds)[0]
 
     @property
     def vmax(self) -> Scalar:
-        return self.bounds[1]
+        return (self._bounds or self.bounds)[1]
 
     @property
     def ranges(self) -> frozenset[UOp]:
         """The free RANGEs: those over which this value or effect still varies."""
-        if self._ranges is None:
-            from lazulite.ir.infer import ranges_of
-
-            derive(self, "_ranges", ranges_of)
-        return self._ranges  # type: ignore[return-value]
+        found = self._ranges
+        if found is None:
+            derive(self, "_ranges", _ranges_of)
+            found = self._ranges
+        return found  # type: ignore[return-value]
 
     @property
     def base(self) -> UOp:
@@ -357,6 +357,30 @@ def some_nodes(most: int) -> list[UOp]:
     return [node for node in entries if node is not None]
 
 
+def _ranges_of(node: UOp) -> frozenset[UOp]:
+    """The free ranges of a node whose sources know theirs.
+
+    A range varies with what its extent varies with.  A `REDUCE` and an `MMA` close their ranges, a `FOR` its own,
+    and a `STORE` ends what it writes from registers.
+    """
+    op, src, free = node.op, node.src, _NO_RANGES
+    for source in src:
+        inner = source._ranges
+        if inner and inner is not free and not inner <= free:
+            free = free | inner if free else inner
+    if op is ops.RANGE:
+        return free | {node}
+    if op is ops.REDUCE and len(src) > 1:
+        return free.difference(src[1:])
+    if op is ops.MMA:
+        return free.difference(src[3:])
+    if op is ops.FOR:
+        return free - {src[0]}
+    if op is ops.STORE:
+        return frozenset([r for r in free if r.arg[1] in ("loop", "parallel")])
+    return free
+
+
 # --- walking -----------------------------------------------------------------------------------
 
 
@@ -416,11 +440,23 @@ def rebuild(roots: Sequence[UOp], done: dict[UOp, UOp]) -> list[UOp]:
 
     So what several calls have in common is rebuilt once, as long as nothing else is entered that was met before.
     """
-    for node in toposort(*roots, enter=lambda n: n not in done):
-        if node not in done:
-            src = tuple([done[s] for s in node.src])
-            done[node] = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
-    return [done[root] for root in roots]
+    stack: list[tuple[UOp | None, Iterator[UOp]]] = []
+    user: UOp | None = None
+    pending = iter(roots)
+    while True:  # the walk of `toposort`; a node is rebuilt as soon as its sources are
+        for node in pending:
+            if node not in done:
+                if node.src:
+                    stack.append((user, pending))
+                    user, pending = node, iter(node.src)
+                    break
+                done[node] = node
+        else:
+            if user is None:
+                return [done[root] for root in roots]
+            src = tuple([done[source] for source in user.src])
+            done[user] = user if src == user.src else UOp(user.op, user.dtype, src, user.arg)
+            user, pending = stack.pop()
 
 
 def replace_ranges(roots: Sequence[UOp], table: Mapping[UOp, UOp]) -> list[UOp]:

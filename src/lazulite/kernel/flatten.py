@@ -8,7 +8,6 @@ between rows, and a remainder occurs once in the whole tensor instead of once a 
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from lazulite.ir import ops
 from lazulite.ir.bounds import Linear, linear
@@ -17,18 +16,14 @@ from lazulite.ir.uop import UOp, index, toposort
 from lazulite.kernel.nest import by_order
 
 
-@dataclass(slots=True, eq=False)
 class _Walk:
-    """Ranges that are walked through as one, outermost first, and how far each index moves with the innermost."""
+    """Ranges that are walked through as one, outermost first: how far each index moves with one turn, and with all."""
 
-    members: tuple[UOp, ...]
-    extent: int
-    steps: list[int]
+    __slots__ = ("extent", "members", "spans", "steps")
 
-    def continues(self, inner: _Walk) -> bool:
-        """Whether a turn of this goes on where all turns of the inner one end, in every index."""
-        extent = inner.extent
-        return self.steps == [extent * step for step in inner.steps]
+    def __init__(self, members: tuple[UOp, ...], extent: int, steps: list[int]) -> None:
+        self.members, self.extent, self.steps = members, extent, steps
+        self.spans = [extent * step for step in steps]
 
 
 def flatten(sink: UOp, among: Iterable[UOp] | None = None) -> UOp:
@@ -55,8 +50,8 @@ def _varies(node: UOp, orders: Container[object]) -> bool:
 
 
 def _pairs(walks: Sequence[_Walk]) -> Iterator[tuple[_Walk, _Walk]]:
-    """Those that memory is walked through as if they were one."""
-    return ((outer, inner) for outer in walks for inner in walks if inner is not outer and outer.continues(inner))
+    """Those that memory is walked through as if they were one: the outer one goes on where the inner one ends."""
+    return ((outer, inner) for outer in walks for inner in walks if outer.steps == inner.spans and inner is not outer)
 
 
 class _Uses:

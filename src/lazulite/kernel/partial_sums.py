@@ -16,20 +16,19 @@ from lazulite.ir.uop import UOp, toposort
 
 def blocks_of(node: UOp) -> list[UOp]:
     """The ranges of a reduction that lie outside of a loop that its value varies with."""
-    if node.op is not ops.REDUCE:
-        return []
     innermost = max((r.arg[0] for r in node.ranges if is_looping(r)), default=(-1,))
     return [r for r in node.src[1:] if is_looping(r) and r.arg[0] < innermost]
 
 
 def partial_sums(store: UOp) -> list[tuple[UOp, list[UOp]]]:
     """The reductions of a statement that are made block by block, with the ranges of their blocks."""
-    return [(node, blocks) for node in toposort(store) if (blocks := blocks_of(node))]
+    reductions = [node for node in toposort(store) if node.op is ops.REDUCE]
+    return [(node, blocks) for node in reductions if (blocks := blocks_of(node))]
 
 
 def check_partial_sums(sink: UOp, nodes: Iterable[UOp]) -> None:
     """Raise unless every such reduction of a kernel, whose nodes these are, can wait in the memory of its statement."""
-    if not any(map(blocks_of, nodes)):
+    if not any(blocks_of(node) for node in nodes if node.op is ops.REDUCE):
         return
     for store in sink.src:
         found = partial_sums(store)

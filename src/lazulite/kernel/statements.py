@@ -67,7 +67,7 @@ def _arguments(shared: Sequence[UOp], scratch: Sequence[UOp], first: int) -> tup
 
 
 def numbered_statements(parts: Statements) -> Statements:
-    """The same as `split_statements` finds when they are put together: arguments in order behind those of the kernel."""
+    """The same as `split_statements` finds when they are joined: arguments in order, behind those of the kernel."""
     own = {*parts.scalars, *parts.memory}
     nodes = [n for n in toposort(*parts.kernels) if n.op in (ops.PARAM, ops.SCALAR) and n not in own]
     shared, scratch = by_order(parts.shared), parts.scratch

@@ -18,7 +18,7 @@ from lazulite.kernel.partial_sums import blocks_of, partial_sums
 
 def accumulate(sink: UOp) -> UOp:
     """The kernel with every such sum as a partial one."""
-    if not any(map(blocks_of, toposort(sink))):
+    if not any(blocks_of(node) for node in toposort(sink) if node.op is ops.REDUCE):
         return sink
     return sink.replace(src=tuple([_accumulated(store) for store in sink.src]))
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from lazulite.ir import ops
 from lazulite.ir.bounds import linear
+from lazulite.ir.dtype import dtypes
 from lazulite.ir.uop import UOp, index, toposort
 
 _REGISTERS = ("lane", "row", "unit")
@@ -52,24 +53,27 @@ def address(node: UOp) -> Address:
 
 
 def _kind(part: UOp) -> str:
-    within = [r.arg[1] in _REGISTERS for r in part.ranges]
-    if within and not any(within):
-        return "dynamic"
-    if is_static(part):
-        return "static"
-    return "mixed" if within else "dynamic"
+    loops = registers = False
+    for r in part.ranges:
+        if r.arg[1] in _REGISTERS:
+            registers = True
+        else:
+            loops = True
+    if loops:
+        return "mixed" if registers else "dynamic"
+    return "static" if is_static(part) else "mixed" if registers else "dynamic"
 
 
 def is_static(node: UOp) -> bool:
     """Whether this is a constant, or an index or gate that is known, for each lane and row, when code is written."""
     if node.op is ops.CONST:
         return True
-    if node.dtype.kind not in ("index", "bool"):
+    if node.dtype is not dtypes.index and node.dtype is not dtypes.bool:
         return False
     for r in node.ranges:
         if r.arg[1] not in _REGISTERS:
             return False
-    return all(_is_plain(each) for each in toposort(node))
+    return all(map(_is_plain, toposort(node)))
 
 
 def _is_plain(node: UOp) -> bool:

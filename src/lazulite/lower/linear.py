@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from lazulite.ir import ops
+from lazulite.ir.blocks import is_looping
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.uop import UOp, toposort
 from lazulite.lower.addresses import is_static
@@ -33,8 +34,11 @@ def order(sink: UOp) -> UOp:
 
 def block_of(node: UOp) -> UOp | None:
     """The range of the loop in which a node is computed; None outside all loops."""
-    loops = [r for r in node.ranges if r.arg[1] in ("loop", "parallel")]
-    return max(loops, key=lambda r: r.arg[0], default=None)
+    innermost = None
+    for r in node.ranges:
+        if is_looping(r) and (innermost is None or r.arg[0] > innermost.arg[0]):
+            innermost = r
+    return innermost
 
 
 def _write(blocks: dict[UOp | None, list[UOp]], carries: dict[UOp, list[UOp]]) -> list[UOp]:

@@ -43,10 +43,11 @@ def _groups(sink: UOp) -> list[list[UOp]]:
     depth: dict[UOp, int] = {}
     groups: dict[tuple[int, object], list[UOp]] = {}
     for node in toposort(sink):
-        depth[node] = max([depth[s] for s in node.src], default=0)
+        below = max(map(depth.__getitem__, node.src), default=0)
         if node.op is ops.REDUCE:
-            depth[node] += 1
-            groups.setdefault((depth[node], (node.src[1:], node.ranges)), []).append(node)
+            below += 1
+            groups.setdefault((below, (node.src[1:], node.ranges)), []).append(node)
+        depth[node] = below
     return [members for _, members in sorted(groups.items(), key=lambda item: item[0][0])]
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from lazulite.ir import ops
 from lazulite.ir.dtype import STORED, dtypes
-from lazulite.ir.uop import UOp, index, live_nodes, substitute, toposort
+from lazulite.ir.uop import UOp, index, live_nodes, rebuild, substitute, toposort
 
 DEEP = 100_000
 
@@ -146,6 +146,15 @@ def test_toposort_gives_sources_first_and_each_node_once():
     assert [x, y, x + y, root] == toposort(root)
     assert [root] == toposort(root, enter=lambda node: False)
     assert [x, y, x + y, root] == toposort(x, y, root)
+
+
+def test_rebuild_tells_what_became_of_the_nodes_on_the_way():
+    x, y, z = scalar(0), scalar(1), scalar(2)
+    inner, done = x * y, {x: z}
+
+    assert rebuild([inner + 1], done) == [z * y + 1]
+    assert done[inner] is z * y
+    assert rebuild([inner], done) == [z * y]
 
 
 def test_substitute_replaces_once_and_keeps_what_does_not_change():

@@ -10,7 +10,16 @@ from lazulite.ir.dtype import dtypes
 from lazulite.ir.text import to_text
 from lazulite.ir.uop import toposort
 from lazulite.ir.verify import verify
-from lazulite.kernel.statements import close_loops, each_statement, has_statements, join_statements, split_statements
+from lazulite.kernel.blocks import blocked
+from lazulite.kernel.statements import (
+    close_loops,
+    each_statement,
+    has_statements,
+    join_statements,
+    numbered_statements,
+    split_statements,
+)
+from lazulite.kernel.steps import Block
 from support.kernels import assert_close, interpreted, matmul, random_memory
 from support.statements import attention
 
@@ -48,6 +57,14 @@ def test_names_of_ranges_stay_the_same():
     kernel = attention()
 
     assert names(kernel) == names(join_statements(split_statements(kernel)))
+
+
+def test_statements_are_numbered_as_if_they_had_been_joined_and_taken_apart_again():
+    kernel = attention()
+    for steps in ([], [Block((1,), 3)], [Block((0,), 2)]):
+        parts = blocked(split_statements(kernel), steps)
+
+        assert split_statements(join_statements(parts)) == numbered_statements(parts)
 
 
 def test_a_kernel_without_intermediates_is_one_statement():
