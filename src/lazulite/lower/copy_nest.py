@@ -31,6 +31,8 @@ _SHORT = 4
 _LINE_BYTES = 64
 _SQUARE_BYTES = 16
 """How much of a row a block that is transposed takes: shuffles within these parts of a register are the fastest."""
+_WIDE = 4
+"""From which size of elements on a block that fills whole registers is no faster, and three times the text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +156,7 @@ def in_vectors(store: UOp, copies: Sequence[UOp], number: int, lanes: int) -> UO
         return in_loops(store, loops)
     across = written is not None and written is not lane
     width = store.src[2].dtype.itemsize
-    together = across and written is not None and coefficient(store.src[1], lane) == extent(written)
+    together = across and width < _WIDE and written is not None and coefficient(store.src[1], lane) == extent(written)
     most = min(lanes, max(2, _SQUARE_BYTES // width)) if across and not together else lanes
     beside = None if across else _beside(store, within, lane, lanes)
     store, loops = _split(store, loops, lane, min(most, 1 << (extent(lane) - 1).bit_length()), "lane")
