@@ -36,4 +36,6 @@ def batched_kernel(kernel: UOp, slots: Collection[int], size: int) -> UOp:
             if memory is not None and memory.op is ops.PARAM and memory.arg[0] in slots:
                 src[1] = example * memory.arg[1][0] + src[1]
         done[node] = UOp(node.op, node.dtype, tuple(src), arg)
+        if node.op is ops.SCRATCH and example.op is ops.RANGE:  # filled anew for each example
+            done[node] = done[node].after(example)
     return done[kernel]

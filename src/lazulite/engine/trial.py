@@ -41,7 +41,7 @@ class Trial:
     def __init__(self, kernel: UOp, target: Target, device: Device) -> None:
         self.kernel, self.target, self.device = kernel, target, device
         nodes = toposort(kernel)
-        self.stored = {store.src[0].arg[0]: store.src[0].dtype for store in kernel.src}
+        self.stored = {store.src[0].arg[0]: store.src[0].dtype for store in kernel.src if store.src[0].op is ops.PARAM}
         self.contents = _contents([node for node in nodes if node.op is ops.PARAM])
         self.memory = {slot: Buffer(device, data.nbytes).allocate() for slot, data in self.contents.items()}
         scalars = {node.arg[0]: _scalar(node) for node in nodes if node.op is ops.SCALAR}

@@ -24,7 +24,7 @@ def kernel_faults(root: UOp) -> Faults:
     yield from _state_faults(nodes)
     for node in nodes:
         if node.op is ops.STORE:
-            own = node.src[0].op is ops.SCRATCH  # written anew in each turn of the loops around it
+            own = _memory(node.src[0]).op is ops.SCRATCH  # written anew in each turn of the loops around it
             yield from _unclosed(node, [r for r in node.src[2].ranges if not (own and is_looping(r))])
         elif node.op is ops.FOR and node.arg:
             yield node, "the loops that fill scratch memory have no states here: REDUCE stands for them"

@@ -43,13 +43,13 @@ def choose_blocks(kernel: UOp, target: Target, choose: Choose) -> tuple[Step, ..
     room = _FAR_COPIES * target.l2
     for number, statement in enumerate(parts.kernels):
         alone = [step for step in choose(statement, target) if not isinstance(step, Parallel)]
-        copies, room = _copies(statement, alone, parts.scalars[-1], room)
+        copies, room = _copies(statement, alone, parts.scalars[-1:], room)
         slots = {copy.slot for copy in copies}
         kept = [step for step in alone if not (isinstance(step, Stage) and step.slot in slots)]
         steps += [Within(number, step) for step in (*kept, *copies)]
-    first = parts.shared[0]
-    if extent(first) > 1:
-        steps.append(Parallel(first.arg[0] if len(first.arg[0]) == 1 else first.arg[0][1:]))
+    for first in parts.shared[:1]:
+        if extent(first) > 1:
+            steps.append(Parallel(first.arg[0] if len(first.arg[0]) == 1 else first.arg[0][1:]))
     return tuple(steps)
 
 
@@ -65,8 +65,8 @@ def _blocked(parts: Statements) -> UOp | None:
             for place, scalar in enumerate(parts.scalars):
                 if scalar not in inside:
                     still[place] += count(load.ranges) * load.dtype.itemsize
-    best = max(still, key=lambda place: (still[place], place))
-    return parts.shared[best] if still[best] else None
+    best = max(still, key=lambda place: (still[place], place), default=None)
+    return parts.shared[best] if best is not None and still[best] else None
 
 
 def _indices(load: UOp) -> set[UOp]:
@@ -79,7 +79,8 @@ def _blocks(parts: Statements, target: Target) -> list[Step]:
     blocked = _blocked(parts)
     turns = 1 if blocked is None else extent(blocked)
     rows, strip = _rows(parts, turns, _ROWS, target), None
-    if _bytes(parts) * min(turns, _ROWS) > target.l2 // 4 and (found := _strip(parts, target)) is not None:
+    long = parts.fills_once and _bytes(parts) * min(turns, _ROWS) > target.l2 // 4
+    if long and (found := _strip(parts, target)) is not None:
         strip, stripped = found
         rows = _rows(stripped, turns, _TALL, target)
     steps: list[Step] = [] if blocked is None or rows == 1 else [Block(blocked.arg[0], rows)]
@@ -88,7 +89,7 @@ def _blocks(parts: Statements, target: Target) -> list[Step]:
 
 def _bytes(parts: Statements) -> int:
     """The scratch memory of a row."""
-    return sum(memory.arg[1][0] * memory.dtype.itemsize for memory in parts.memory)
+    return sum(memory.arg[1][0] * memory.dtype.itemsize for memory in set(parts.memory))
 
 
 def _rows(parts: Statements, turns: int, aim: int, target: Target) -> int:
@@ -119,7 +120,7 @@ def _strip_size(turns: int, most: int) -> int:
     return exact or most - most % _FEWEST
 
 
-def _copies(statement: UOp, steps: Sequence[Step], block: UOp, room: int) -> tuple[list[Stage], int]:
+def _copies(statement: UOp, steps: Sequence[Step], block: Sequence[UOp], room: int) -> tuple[list[Stage], int]:
     """Copies, made once for all blocks, of operands whose lanes lie apart; `room` is for them and those to come."""
     scheduled = apply(statement, steps)
     sums = [node for node in toposort(scheduled) if node.op is ops.REDUCE and node.arg[0] is ops.ADD]
@@ -128,7 +129,7 @@ def _copies(statement: UOp, steps: Sequence[Step], block: UOp, room: int) -> tup
     for load in dict.fromkeys(hot):
         size = count(load.ranges) * load.dtype.itemsize
         scattered = any(r.arg[1] == "lane" and coefficient(load.src[1], r) not in (0, 1) for r in load.ranges)
-        if scattered and size <= room and block not in _indices(load):
+        if scattered and size <= room and not _indices(load).intersection(block):
             loops, rows, lanes = (
                 [r.arg[0][1:] for r in by_order(load.ranges) if r.arg[1] == kind] for kind in ("loop", "row", "lane")
             )

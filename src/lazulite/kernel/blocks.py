@@ -47,6 +47,8 @@ def blocked(parts: Statements, steps: Iterable[Step]) -> Statements:
 
 def _strip(parts: Statements, step: Strip) -> Statements:
     """Every statement over strips of an axis, as far as a mask leaves it."""
+    if not parts.fills_once:
+        raise StageError("kernel.strips", f"no strips of range {name_text(step.range)}: memory is filled in turns")
     try:
         return strips(parts, step.range, step.factor)
     except Refused as reason:

@@ -82,6 +82,8 @@ class _Limits:
 
 def limited(parts: Statements) -> Statements:
     """The statements without the work that a mask makes vanish."""
+    if not parts.fills_once:
+        return parts
     barred: set[tuple[UOp, int]] = set()
     while True:
         known = len(barred)

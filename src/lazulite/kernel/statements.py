@@ -2,7 +2,9 @@
 
 Takes a `KERNEL` some of whose loads read scratch memory that nests of `FOR`s fill.  The ranges around those
 nests are *shared*: in every turn of theirs the statements run one after another, each through loops of its
-own.  Alone, a statement is an ordinary kernel: the scratch memory that it reads and writes is a memory argument,
+own.  Memory that one statement has filled another may change: it then stores to, and reads, what is there `AFTER` the
+one before, and the first fills it `AFTER` a turn of the innermost shared range has begun, so that it does so in each.
+Alone, a statement is an ordinary kernel: the scratch memory that it reads and writes is a memory argument,
 and a shared range, of which it sees one turn, is a `SCALAR`.  So all that is known about kernels (steps,
 staging, loops) serves statements unchanged.
 """
@@ -30,11 +32,16 @@ class Statements:
     scalars: tuple[UOp, ...]
     """What stands for each of them in a statement."""
     scratch: tuple[UOp, ...]
-    """The memory that each statement but the last one fills."""
+    """The memory that each statement but the last one fills or changes."""
     memory: tuple[UOp, ...]
-    """What stands for it in the others and in itself."""
+    """What stands for it in the others and in itself, the same for the same memory."""
     kernels: tuple[UOp, ...]
     """A kernel for each statement; what it needs precedes it, the last one writes the results."""
+
+    @property
+    def fills_once(self) -> bool:
+        """Whether each statement but the last one fills memory of its own, element by element, and changes no other."""
+        return len(set(self.memory)) == len(self.memory) and all(len(kernel.src) == 1 for kernel in self.kernels[:-1])
 
     def with_kernels(self, kernels: Sequence[UOp]) -> Statements:
         return replace(self, kernels=tuple(kernels))
@@ -48,12 +55,14 @@ def has_statements(root: UOp) -> bool:
 def split_statements(root: UOp) -> Statements:
     """The statements of a kernel that has intermediates."""
     nodes = toposort(root)
-    filled = [node for node in nodes if node.op is ops.AFTER]
+    ordered = [node for node in nodes if node.op is ops.AFTER]
+    filled = [node for node in ordered if node.src[1].op is not ops.RANGE]
     shared = by_order(frozenset[UOp]().union(*[node.ranges for node in filled]))
-    scratch = [node.src[0] for node in filled]
+    scratch = [_memory(node) for node in filled]
     first = 1 + max(node.arg[0] for node in nodes if node.op in (ops.PARAM, ops.SCALAR))
     scalars, memory = _arguments(shared, scratch, first)
-    table = dict(zip((*shared, *filled, *scratch), (*scalars, *memory, *memory), strict=True))
+    stands = dict(zip(scratch, memory, strict=True))
+    table = dict(zip(shared, scalars, strict=True)) | stands | {node: stands[_memory(node)] for node in ordered}
     effects = [[s for effect in node.src[1:] for s in _stores(effect)] for node in filled]
     kernels = [_kernel(each, _renamed(each, table, lambda place: place % _PLACES)) for each in [*effects, root.src]]
     return Statements(tuple(shared), tuple(scalars), tuple(scratch), tuple(memory), tuple(kernels))
@@ -62,8 +71,8 @@ def split_statements(root: UOp) -> Statements:
 def _arguments(shared: Sequence[UOp], scratch: Sequence[UOp], first: int) -> tuple[list[UOp], list[UOp]]:
     """What stands in statements for shared ranges and scratch memory, in the slots from `first` on."""
     scalars = [UOp(ops.SCALAR, dtypes.index, (), (first + n, 0, int(r.vmax))) for n, r in enumerate(shared)]
-    first += len(shared)
-    return scalars, [s.replace(op=ops.PARAM, arg=(first + n, (s.arg[1],), "")) for n, s in enumerate(scratch)]
+    slots = {s: first + len(shared) + n for n, s in enumerate(dict.fromkeys(scratch))}
+    return scalars, [s.replace(op=ops.PARAM, arg=(slots[s], (s.arg[1],), "")) for s in scratch]
 
 
 def numbered_statements(parts: Statements) -> Statements:
@@ -81,10 +90,12 @@ def numbered_statements(parts: Statements) -> Statements:
 def join_statements(parts: Statements) -> UOp:
     """The kernel (or, where the statements are in `LOOP`, the loops inside of the shared ranges)."""
     table = dict(zip(parts.scalars, parts.shared, strict=True))
+    turn = () if parts.fills_once else parts.shared[-1:]
     for number, scratch in enumerate(parts.scratch):
-        effects = nested(parts.kernels[number].src)
-        placed = _placed(effects, number, table | {parts.memory[number]: scratch})
-        table[parts.memory[number]] = UOp(ops.AFTER, scratch.dtype, (scratch, *substitute(effects, placed)))
+        own, effects = parts.memory[number], nested(parts.kernels[number].src)
+        before = table.get(own, scratch.after(*turn))
+        placed = _placed(effects, number, table | {own: before})
+        table[own] = UOp(ops.AFTER, scratch.dtype, (before, *substitute(effects, placed)))
     last = parts.kernels[-1]
     return _kernel(last.src, _placed(last.src, len(parts.scratch), table))
 
@@ -103,6 +114,13 @@ def close_loops(root: UOp) -> UOp:
     for r in reversed(by_order(root.ranges)):
         effects = (UOp(ops.FOR, dtypes.void, (r, *effects), 0),)
     return root.replace(src=effects)
+
+
+def _memory(node: UOp) -> UOp:
+    """The scratch memory that statements fill and change."""
+    while node.op is ops.AFTER:
+        node = node.src[0]
+    return node
 
 
 def _stores(effect: UOp) -> Sequence[UOp]:

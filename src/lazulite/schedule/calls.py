@@ -138,7 +138,8 @@ def _check_kernel_argument(param: UOp, argument: UOp) -> None:
 def reads_what_it_writes(kernel: str) -> bool:
     """Whether a hand-written kernel reads, of some memory, other elements than the one that it is about to write."""
     (sink,) = normalise(parsed(kernel))
-    return in_place_conflict(sink, sorted({store.src[0].arg[0] for store in sink.src}))
+    written = {store.src[0].arg[0] for store in sink.src if store.src[0].op is ops.PARAM}
+    return in_place_conflict(sink, sorted(written))
 
 
 def launch_kernel(fusion: Fusion, group: Group) -> Kernel:

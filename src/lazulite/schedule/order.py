@@ -182,7 +182,10 @@ def _writers(fusion: Fusion, kernels: Sequence[Kernel]) -> dict[int, list[_Write
 def _elements(kernel: Kernel, memory: int, op: Op) -> list[_Elements]:
     """Where a kernel loads from some memory, or stores to it."""
     nodes = kernel.sink.src if op is ops.STORE else toposort(kernel.sink)
-    accesses = [n for n in nodes if n.op is op and kernel.arguments[n.src[0].arg[0]].memory == memory]
+    accesses = [
+        n for n in nodes
+        if n.op is op and n.src[0].op is ops.PARAM and kernel.arguments[n.src[0].arg[0]].memory == memory
+    ]  # fmt: skip
     return [(access.src[0].dtype, footprint(access.src[1])) for access in accesses]
 
 

@@ -161,8 +161,8 @@ def in_place_conflict(sink: UOp, slots: Sequence[int]) -> bool:
     for slot in slots:
         if slot in serial:
             continue
-        stores = [s for s in sink.src if s.src[0].arg[0] == slot]
-        loads = [n for n in toposort(sink) if n.op is ops.LOAD and n.src[0].arg[0] == slot]
+        stores = [s for s in sink.src if _is_of(s, slot)]
+        loads = [n for n in toposort(sink) if n.op is ops.LOAD and _is_of(n, slot)]
         if not loads:
             continue
         if len(stores) != 1:
@@ -171,3 +171,9 @@ def in_place_conflict(sink: UOp, slots: Sequence[int]) -> bool:
         if any((load not in cone or load.src[1] is not index) and may_overlap(load.src[1], index) for load in loads):
             return True
     return False
+
+
+def _is_of(access: UOp, slot: int) -> bool:
+    """Whether a load or store is one of the memory in a slot."""
+    memory = access.src[0]
+    return memory.op is ops.PARAM and bool(memory.arg[0] == slot)

@@ -14,19 +14,18 @@ from dataclasses import dataclass
 from functools import cache
 
 from lazulite.autograd.rules import reduced
-from lazulite.autograd.scatter import scattered
 from lazulite.ir import ops
 from lazulite.ir.calls import KernelInfo
 from lazulite.ir.dtype import DType, dtypes
 from lazulite.ir.launches import launch
 from lazulite.ir.uop import UOp, index
 from lazulite.tensor.base import counted, expanded
+from lazulite.tensor.row_sort import order_of_rows
 
-_FEW = 64
+FEW = 128
 """Rows of up to so many elements are compared pair by pair."""
-_LONG, _WIDE, _NARROW = 8192, 11, 8
-"""From this length on digits have 11 bits, whose counts just fit the nearest cache; in shorter rows, where the
-counts weigh more, they have 8."""
+_WIDE = 11
+"""The bits of a digit: its counts just fit the nearest cache."""
 _BLOCK, _BLOCKS = 8192, 16
 """The least size of the blocks in which a row is counted and placed, by all threads, and how many there are of all
 rows at most."""
@@ -57,28 +56,34 @@ def order_of(keys: UOp, running_sum: Callable[[UOp], UOp]) -> UOp:
 
     `running_sum` adds up along the last axis.
     """
-    order = counted(keys.shape, 1)
-    if keys.shape[1] <= _FEW:
-        nothing = expanded(UOp.const(dtypes.int32, 0), keys.shape)
-        return scattered(None, nothing, [counted(keys.shape, 0), ranks(keys)], order)
-    low = keys.cast(dtypes.uint32)
-    order = _ordered(low, order, min(32, 8 * keys.dtype.itemsize), running_sum)
+    if keys.shape[1] <= FEW:
+        empty = expanded(UOp.const(dtypes.int32, 0), keys.shape)
+        return launch(_by_rank(*keys.shape), empty, ranks(keys), fresh=(0,))[0]
     if keys.dtype.itemsize <= 4:
-        return order
+        return _ordered(keys, None, running_sum)
+    order = _ordered(keys.cast(dtypes.uint32), None, running_sum)
     high = (keys >> 32).cast(dtypes.uint32)
     high = UOp(ops.GATHER, high.dtype, (high, counted(keys.shape, 0), order))
-    return _ordered(high, order, 32, running_sum)
+    return _ordered(high, order, running_sum)
 
 
-def _ordered(keys: UOp, order: UOp, bits: int, running_sum: Callable[[UOp], UOp]) -> UOp:
-    """What stands in `order`, by keys of so many bits that lie in one word beside it, so that one store moves both."""
+def _ordered(keys: UOp, order: UOp | None, running_sum: Callable[[UOp], UOp]) -> UOp:
+    """What stands in `order`, or the positions, by keys of up to 32 bits."""
     rows, size = keys.shape
-    passes = -(-bits // (_WIDE if size >= _LONG else _NARROW))
+    blocks = min(_BLOCKS // rows, size // _BLOCK)
+    if blocks < 2:
+        return order_of_rows(keys, order)
+    return _in_blocks(keys, counted(keys.shape, 1) if order is None else order, blocks, running_sum)
+
+
+def _in_blocks(keys: UOp, order: UOp, blocks: int, running_sum: Callable[[UOp], UOp]) -> UOp:
+    """The order by keys that lie in one word beside it, so that one store moves both."""
+    (rows, size), bits = keys.shape, keys.dtype.bits
+    passes = -(-bits // _WIDE)
     width = -(-bits // passes)
     word = dtypes.uint32 if bits + (size - 1).bit_length() <= 32 else dtypes.uint64
     below = 8 * word.itemsize - bits
     words = (keys.cast(word) << below) | order.cast(word)
-    blocks = max(1, min(_BLOCKS // rows, size // _BLOCK))
     long = -(-size // blocks)
     missing = blocks * long - size
     if missing:  # what fills the last block goes last
@@ -98,8 +103,6 @@ def _ordered(keys: UOp, order: UOp, bits: int, running_sum: Callable[[UOp], UOp]
 def _starts(counts: UOp, form: _Form, running_sum: Callable[[UOp], UOp]) -> UOp:
     """Where the words of each block with each digit begin in their row: behind lower digits, and earlier blocks."""
     digits = counts.shape[1]
-    if form.blocks == 1:
-        return running_sum(counts) - counts
     split = UOp(ops.RESHAPE, counts.dtype, (counts,), (form.rows, form.blocks, digits))
     turned = UOp(ops.PERMUTE, counts.dtype, (split,), (0, 2, 1))
     flat = UOp(ops.RESHAPE, counts.dtype, (turned,), (form.rows, digits * form.blocks))
@@ -132,6 +135,21 @@ def _digit(word: UOp, shift: int, width: int) -> UOp:
 
 
 @cache
+def _by_rank(rows: int, size: int) -> UOp:
+    """The position of each element to where its rank in the row says."""
+    order, rank = (_memory(slot, dtypes.int32, rows * size) for slot in range(2))
+    row, i = UOp.range(rows, 0) if rows > 1 else index(0), UOp.range(size, 1) if size > 1 else index(0)
+    target = order[row * size + _clamped(rank[row * size + i], size)]
+    return UOp.sink(target.store(i.cast(dtypes.int32)), arg=KernelInfo("place_by_rank"))
+
+
+def _clamped(place: UOp, size: int) -> UOp:
+    """A place that shows its bounds."""
+    low, high = UOp.const(place.dtype, 0), UOp.const(place.dtype, size - 1)
+    return UOp.apply(ops.MAX, UOp.apply(ops.MIN, place, high), low).cast(dtypes.index)
+
+
+@cache
 def _counting(form: _Form, shift: int, width: int) -> UOp:
     """How many words of each block have each value of a digit."""
     counts = _memory(0, dtypes.int32, form.parts << width)
@@ -151,8 +169,5 @@ def _placing(form: _Form, shift: int, width: int) -> UOp:
     word = words[part * form.size + i]
     start = starts[part * (1 << width) + _digit(word, shift, width)]
     row = form.size * form.blocks
-    nearest = UOp.apply(
-        ops.MAX, UOp.apply(ops.MIN, start, UOp.const(dtypes.int32, row - 1)), UOp.const(dtypes.int32, 0)
-    )
-    target = placed[part // form.blocks * row + nearest.cast(dtypes.index)]
+    target = placed[part // form.blocks * row + _clamped(start, row)]
     return UOp.sink(start.store(start + 1), target.store(word), arg=KernelInfo("place_by_digit"))

@@ -13,11 +13,12 @@ from typing import Any, Self
 from lazulite.base.errors import ArgumentError, ShapeError
 from lazulite.ir import ops
 from lazulite.ir.dtype import DType, dtypes
+from lazulite.ir.size import most
 from lazulite.ir.uop import UOp
 from lazulite.ir.widest import widest
 from lazulite.tensor.base import counted, one_axis
 from lazulite.tensor.gather import GatherMethods
-from lazulite.tensor.radix import order_of
+from lazulite.tensor.selection import first_of
 
 _UNSIGNED = {1: dtypes.uint8, 2: dtypes.uint16, 4: dtypes.uint32, 8: dtypes.uint64}
 _SIGNED = {1: dtypes.int8, 2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}
@@ -148,22 +149,14 @@ class SortMethods(GatherMethods):
         if 0 in self.shape:
             empty = tuple([end - begin for begin, end in box])
             return self._derived(counted(empty, len(empty) - 1)).transpose(axis, -1)
-        keys = moved._keys(descending).uop
-        keys = widest(keys, keys.dtype.max)  # what fills up the axis goes last
-        rows = (math.prod(keys.shape[:-1]), keys.shape[-1])
-        order = order_of(UOp(ops.RESHAPE, keys.dtype, (keys,), rows), lambda x: self._derived(x).cumsum(-1).uop)
-        order = UOp(ops.RESHAPE, order.dtype, (order,), keys.shape)
+        wide = widest(moved.uop)
+        rows = UOp(ops.RESHAPE, wide.dtype, (wide,), (math.prod(wide.shape[:-1]), wide.shape[-1]))
+        count = most(box[-1][1])
+        order = first_of(
+            rows, lambda x: _keys(x, descending), self.shape[axis], count, lambda x: self._derived(x).cumsum(-1).uop
+        )
+        order = UOp(ops.RESHAPE, order.dtype, (order,), (*wide.shape[:-1], count))
         return self._derived(UOp(ops.SHRINK, order.dtype, (order,), box)).transpose(axis, -1)
-
-    def _keys(self, descending: bool) -> Self:
-        """Unsigned integers in the order of the elements."""
-        node, dtype = self.uop.cast(dtypes.uint8) if self.dtype is dtypes.bool else self.uop, self.dtype
-        size = dtype.itemsize
-        if dtype.is_float:
-            node = _float_keys(node + 0.0, dtype)
-        elif dtype.is_int and dtype.min < 0:
-            node = UOp(ops.BITCAST, _UNSIGNED[size], (node,)) ^ (1 << (8 * size - 1))
-        return self._derived(~node if descending else node)
 
 
 def _runs(tensor: Any, values: Any, order: Any, with_inverse: bool, with_counts: bool) -> Any:
@@ -182,6 +175,18 @@ def _runs(tensor: Any, values: Any, order: Any, with_inverse: bool, with_counts:
         ends = places[1:].cat(places[:1].full_like(size)) if size else places
         results.append(ends - places)
     return results[0] if len(results) == 1 else tuple(results)
+
+
+def _keys(x: UOp, descending: bool) -> UOp:
+    """Unsigned integers in the order of the elements."""
+    size = x.dtype.itemsize
+    if x.dtype is dtypes.bool:
+        x = x.cast(dtypes.uint8)
+    elif x.dtype.is_float:
+        x = _float_keys(x + 0.0, x.dtype)
+    elif x.dtype.min < 0:
+        x = UOp(ops.BITCAST, _UNSIGNED[size], (x,)) ^ (1 << (8 * size - 1))
+    return ~x if descending else x
 
 
 def _float_keys(x: UOp, dtype: DType) -> UOp:

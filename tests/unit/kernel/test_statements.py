@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from random import Random
 
+import numpy as np
+
 from lazulite.ir import ops
 from lazulite.ir.canonical import canonical
 from lazulite.ir.dtype import dtypes
+from lazulite.ir.target import host
 from lazulite.ir.text import to_text
-from lazulite.ir.uop import toposort
+from lazulite.ir.uop import UOp, toposort
 from lazulite.ir.verify import verify
 from lazulite.kernel.blocks import blocked
+from lazulite.kernel.heuristic import choose
 from lazulite.kernel.statements import (
     close_loops,
     each_statement,
@@ -20,7 +24,7 @@ from lazulite.kernel.statements import (
     split_statements,
 )
 from lazulite.kernel.steps import Block
-from support.kernels import assert_close, interpreted, matmul, random_memory
+from support.kernels import assert_close, compiled, interpreted, load, loop, matmul, param, random_memory, sink, store
 from support.statements import attention
 
 
@@ -81,3 +85,29 @@ def test_shared_ranges_close_around_loops():
 
     assert frozenset() == looped.ranges
     assert "p0" in to_text(kernel)
+
+
+def counting_twice(rows: int = 3, size: int = 5) -> UOp:
+    """For each row how often each of two values occurs, counted in memory that is cleared in every row."""
+    values, result = param(0, rows * size, dtypes.int32), param(1, rows * 2, dtypes.int32)
+    row, i, d, last = loop(0, rows), loop(1, size), loop(2, 2), loop(3, 2)
+    memory = UOp(ops.SCRATCH, dtypes.int32, (), (0, 2, 64)).after(row)
+    cleared = memory.after(UOp(ops.FOR, dtypes.void, (d, store(memory, d, UOp.const(dtypes.int32, 0))), 0))
+    place = (load(values, row * size + i) & 1).cast(dtypes.index)
+    counted = cleared.after(UOp(ops.FOR, dtypes.void, (i, store(cleared, place, load(cleared, place) + 1)), 0))
+    return sink(store(result, row * 2 + last, load(counted, last)))
+
+
+def test_memory_that_a_statement_changes_is_filled_anew_in_every_turn():
+    kernel = counting_twice()
+    parts = split_statements(kernel)
+    values = [1, 1, 0, 1, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1]
+    memory = {0: np.array(values, np.int32), 1: np.zeros(6, np.int32)}
+
+    verify(kernel, "KERNEL")
+    assert (3, 1, False) == (len(parts.kernels), len(set(parts.memory)), parts.fills_once)
+    for found in (
+        interpreted(kernel, memory), interpreted(join_statements(parts), memory),
+        compiled(kernel, host(), choose(kernel, host()), memory),
+    ):  # fmt: skip
+        assert [2, 3, 5, 0, 0, 5] == list(found[1])
