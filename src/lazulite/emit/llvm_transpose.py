@@ -73,7 +73,7 @@ class TransposeWriter(MemoryWriter):
         first = {**at, **dict.fromkeys(block.all_rows, 0)}
         points = [{**first, **point} for point, _ in self.points(block.rows)]
         if block.word is None:
-            vectors = [self.operand(value, point, lanes, 64) for point in points]
+            vectors = [self._stored(value, point, lanes) for point in points]
         else:
             group, size = extent(block.word), extent(block.word) * size
             element = f"i{8 * size}"
@@ -84,6 +84,13 @@ class TransposeWriter(MemoryWriter):
         for start in range(0, len(vectors), most):
             part = place._replace(pointer=self.offset(place.pointer, start * size))
             self._write_rows(node, at, part, (size, element), vectors[start : start + most])
+
+    def _stored(self, value: UOp, at: At, lanes: int) -> str:
+        """A vector of what goes to memory: of bools bytes."""
+        vector = self.operand(value, at, lanes, 64)
+        if value.dtype is not dtypes.bool:
+            return vector
+        return self.text.define(f"zext <{lanes} x i1> {vector} to <{lanes} x i8>")
 
     def _write_rows(self, node: UOp, at: At, place: Place, kind: tuple[int, str], vectors: list[str]) -> None:
         """As many rows as a register holds."""
@@ -179,7 +186,7 @@ class TransposeWriter(MemoryWriter):
 
     def _block(self, node: UOp) -> _Block | None:
         """What a store writes together; None where its lanes are neighbours, or none of its rows are."""
-        if node.op is not ops.STORE or node.src[2].dtype is dtypes.bool or self.is_static(node.src[2]):
+        if node.op is not ops.STORE or self.is_static(node.src[2]):
             return None
         form, parts = self.form(node), self.addresses[node.src[1]]
         if form.lane is None or form.units or form.lanes & (form.lanes - 1) or self.form(node.src[2]).lane is None:
@@ -191,7 +198,8 @@ class TransposeWriter(MemoryWriter):
             return None
         gates = node.src[3].ranges if len(node.src) > 3 else frozenset()
         steps = {r: coefficient(parts.static, r) or 0 for r in form.rows if r not in gates}
-        word = self._word(node, {**steps, form.lane: step}) if not gates else None
+        copies = not gates and node.src[2].dtype is not dtypes.bool
+        word = self._word(node, {**steps, form.lane: step}) if copies else None
         return self._side_by_side(steps, word, step)
 
     def _side_by_side(self, steps: dict[UOp, int], word: UOp | None, step: int) -> _Block | None:

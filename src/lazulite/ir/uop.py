@@ -164,10 +164,7 @@ class UOp:
     def ranges(self) -> frozenset[UOp]:
         """The free RANGEs: those over which this value or effect still varies."""
         found = self._ranges
-        if found is None:
-            derive(self, "_ranges", _ranges_of)
-            found = self._ranges
-        return found  # type: ignore[return-value]
+        return _free_ranges(self) if found is None else found
 
     @property
     def base(self) -> UOp:
@@ -357,8 +354,8 @@ def some_nodes(most: int) -> list[UOp]:
     return [node for node in entries if node is not None]
 
 
-def _ranges_of(node: UOp) -> frozenset[UOp]:
-    """The free ranges of a node whose sources know theirs.
+def _free_ranges(node: UOp) -> frozenset[UOp]:
+    """Find and note the free ranges of a node, and of everything below that lacks them.
 
     A range varies with what its extent varies with.  A `REDUCE` and an `MMA` close their ranges, a `FOR` its own,
     and a `STORE` ends what it writes from registers.
@@ -366,18 +363,22 @@ def _ranges_of(node: UOp) -> frozenset[UOp]:
     op, src, free = node.op, node.src, _NO_RANGES
     for source in src:
         inner = source._ranges
+        if inner is None:
+            derive(node, "_ranges", _free_ranges)
+            return node.ranges
         if inner and inner is not free and not inner <= free:
             free = free | inner if free else inner
     if op is ops.RANGE:
-        return free | {node}
-    if op is ops.REDUCE and len(src) > 1:
-        return free.difference(src[1:])
-    if op is ops.MMA:
-        return free.difference(src[3:])
-    if op is ops.FOR:
-        return free - {src[0]}
-    if op is ops.STORE:
-        return frozenset([r for r in free if r.arg[1] in ("loop", "parallel")])
+        free = free | {node}
+    elif op is ops.REDUCE and len(src) > 1:
+        free = free.difference(src[1:])
+    elif op is ops.MMA:
+        free = free.difference(src[3:])
+    elif op is ops.FOR:
+        free = free - {src[0]}
+    elif op is ops.STORE:
+        free = frozenset([r for r in free if r.arg[1] in ("loop", "parallel")])
+    node._ranges = free
     return free
 
 

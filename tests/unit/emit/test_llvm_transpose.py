@@ -39,7 +39,7 @@ def interleaved(rows: int, columns: int, dtype, gated: bool = False):
 
 @pytest.mark.parametrize("machine", TARGETS)
 @pytest.mark.parametrize("rows", [2, 4, 8, 16, 32])
-@pytest.mark.parametrize("dtype", [dtypes.int8, dtypes.int16, dtypes.float32, dtypes.float64], ids=str)
+@pytest.mark.parametrize("dtype", [dtypes.bool, dtypes.int8, dtypes.int16, dtypes.float32, dtypes.float64], ids=str)
 def test_rows_side_by_side_are_written_as_a_block(machine, rows, dtype):
     kernel = interleaved(rows, 48, dtype)
     memory = random_memory(kernel, Random(rows))
@@ -95,6 +95,18 @@ def test_every_tile_arrives_where_it_belongs(machine, m, n, rows, lanes, dtype):
     steps = (Split((0,), rows), Tile((0, 1)), Split((1,), lanes), Vectorize((1, 1)))
     memory = random_memory(kernel, Random(1))
 
+    assert_close(interpreted(kernel, memory), compiled(kernel, TARGETS[machine], steps, memory))
+
+
+@pytest.mark.parametrize("machine", TARGETS)
+def test_bools_are_written_as_blocks_of_bytes(machine):
+    i, j = loop(0, 33), loop(1, 48)
+    positive = load(param(1, 33 * 48, dtypes.float32), i * 48 + j) < 0.0
+    kernel = sink(store(param(0, 33 * 48, dtypes.bool), j * 33 + i, positive))
+    steps = (Split((0,), 11), Tile((0, 1)), Split((1,), 16), Vectorize((1, 1)))
+    memory = random_memory(kernel, Random(2))
+
+    assert "scatter" not in Writer(lowered(kernel, TARGETS[machine], steps), "k").write()
     assert_close(interpreted(kernel, memory), compiled(kernel, TARGETS[machine], steps, memory))
 
 
