@@ -30,6 +30,8 @@ _FEW = 16
 _SHORT, _GROWN = 128, 2
 """How many products may be added for an element that is made anew, and how many times more of them there are than
 elements of the factors."""
+_FEW_TIMES = 8
+"""So often a cheap value may be computed within a reduction: a register tile shares it among rows anyway."""
 _PACKED_COST = 16
 """What an element of a factor may cost that is computed while it is copied."""
 _NEAR = 16
@@ -344,7 +346,8 @@ def _reason_to_store_elementwise(state: _State, node: UOp, wanted: Mapping[Group
             times = group.times(place)
             if times < 2 * elements or times * 8 <= group.iterations or not facts.chain_cost:
                 continue
-            if facts.chain_cost <= CHEAP and not above_reduce and not _reads_memory(node):
+            few = times <= _FEW_TIMES * elements or not _reads_memory(node)
+            if few and facts.chain_cost <= CHEAP and not above_reduce:
                 continue
             if _inside_reduction(place) or facts.chain_cost > CHEAP or above_reduce:
                 return f"it would be computed {times // max(elements, 1)} times"

@@ -183,3 +183,13 @@ def test_what_a_kernel_may_store_is_found_in_long_graphs_as_in_short_ones() -> N
     kernels = scheduled([again, _scaled(x)]).kernels
 
     assert 2 in [len(kernel.src) for kernel in kernels[-2:]]
+
+
+def test_what_is_cheap_is_made_anew_for_a_few_rows_of_a_product() -> None:
+    """A register tile shares it among its rows; many rows would make it again and again."""
+
+    def product(rows: int) -> UOp:
+        left, right = expanded(buffer(5, rows, 1, 48), rows, 64, 48), buffer(6, 1, 64, 48) * 3.0 + 1.0
+        return reduced(left * expanded(right, rows, 64, 48), 2)
+
+    assert [1, 1, 2] == [len(scheduled([product(rows)]).kernels) for rows in (2, 8, 64)]
