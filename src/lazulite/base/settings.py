@@ -153,6 +153,8 @@ class Settings:
                         "directory.")
     FUSE = Setting(flag(), 1, "Merge operations into kernels; 0 makes each operation its own.", keyed=True)
     OPT = Setting(flag(), 1, "Give kernels schedule steps; 0 leaves plain loops.", keyed=True)
+    PANELS = Setting(whole(0), 256, "Megabytes of operands that are kept in the order in which kernels read them; 0 "
+                     "keeps none.", keyed=True)
     PLAN_MEMORY = Setting(flag(), 1, "Let intermediate values share memory.", keyed=True)
     VERIFY = Setting(flag(), 0, "Check the program between all stages.")
     SHOW = Setting(text("the name of a stage"), "", "Print the program before and after this stage.", selects=True)

@@ -21,6 +21,7 @@ from lazulite.base.errors import OutOfMemoryError
 from lazulite.base.origin import Origin
 from lazulite.engine.execute import preserve, uninterrupted
 from lazulite.engine.handles import Handle, keep_history, live_handles, news, readers_of
+from lazulite.engine.panels import panels_of
 from lazulite.engine.past import Moment, Past
 from lazulite.engine.recording import Hidden, Leaf, Seed, Source, Trace
 from lazulite.engine.results import Fill, Result, Same
@@ -48,6 +49,7 @@ class Captured:
         self._leaves = [leaf.number for leaf in slots.leaves]
         self._fresh, self._draws = list(slots.fresh.values()), slots.draws
         self._bound = [word.number for word in slots.bound]
+        self._panels = [(panels.source, filling) for panels, filling in slots.panels.items()]
         self._given: list[Buffer | None] = [None] * len(self._fresh)
         self._fresh_number = {source: number for number, source in enumerate(slots.fresh)}
         written = dict.fromkeys(source for step in trace.steps for source in step.writes)
@@ -88,7 +90,7 @@ class Captured:
 
         None where it does anything else, or its device takes no addresses.
         """
-        elsewhere = self._writes or self._past or self.hidden or self._drawn or self._bound
+        elsewhere = self._writes or self._past or self.hidden or self._drawn or self._bound or self._panels
         if elsewhere or len(self._simple) != 1 or len(self._lists) != 1 or not self._lists[0][1].takes_addresses:
             return None
         ((submit, launches),), ((model, wanted, leaf, shared),) = self._lists, self._simple
@@ -124,7 +126,7 @@ class Captured:
                     storage.failure = f"{type(error).__name__} while a captured function wrote it"
                 raise
             for handle, storage in written.items():
-                storage.version += 1
+                storage.renew()
                 handle.renew()
         return buffers
 
@@ -160,8 +162,18 @@ class Captured:
             values += [key if isinstance(word, Seed) else begin + word.offset for word in self._draws]
         for number in self._bound:
             values.append(variables[number].arg[3] & _WORD)
+        panels = [panels_of(self._contents(source, storages), filling) for source, filling in self._panels]
+        values += [buffer.handle for buffer in panels]
         for submit, launches in self._lists:
             submit(launches, values)
+
+    def _contents(self, source: Source, storages: Sequence[Storage]) -> Storage:
+        """The storage that a source outside of the call is now."""
+        if isinstance(source, Leaf):
+            return storages[source.number]
+        if isinstance(source, Hidden):
+            return self.hidden[source.number].storage
+        raise TypeError(f"{source} is made by the call")
 
     # --- results --------------------------------------------------------------------------------
 
@@ -208,10 +220,8 @@ class Captured:
         shape = with_variables(result.shape, variables) if variables else result.shape
         if isinstance(source, Fill):
             return Storage(result.dtype, shape, result.device, fill=source.value)
-        if isinstance(source, Leaf):
-            return storages[source.number]
-        if isinstance(source, Hidden):
-            return self.hidden[source.number].storage
+        if isinstance(source, Leaf | Hidden):
+            return self._contents(source, storages)
         storage = owned.get(source)
         if storage is None:
             buffer = buffers[self._fresh_number[source]]

@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING
@@ -31,6 +31,7 @@ from lazulite.schedule.canonical import Fingerprint
 from lazulite.schedule.plan import Plan
 
 if TYPE_CHECKING:
+    from lazulite.kernel.packing import Packing
     from lazulite.runtime.device import Program
     from lazulite.schedule.build import Options
 
@@ -73,18 +74,23 @@ def _target_key(device: str) -> str:
 # --- plans -------------------------------------------------------------------------------------
 
 
-def loaded_for(outputs: Sequence[UOp], targets: Sequence[UOp | None], fingerprint: Fingerprint, device: str) -> Loaded:
-    """The plan of a graph whose work is on `device` (where it names no other), ready to run."""
-    key = (fingerprint.key, device, SETTINGS.selection)
+def loaded_for(
+    outputs: Sequence[UOp], targets: Sequence[UOp | None], fingerprint: Fingerprint, device: str,
+    still: tuple[int, ...] = (),
+) -> Loaded:  # fmt: skip
+    """The plan of a graph whose work is on `device` (where it names no other), ready to run; the contents of the
+    inputs in `still` are likely to outlast many runs."""
+    key = (fingerprint.key, device, SETTINGS.selection, still)
     loaded = _loaded.get(key)
     if loaded is None:
 
         def rebuild() -> Plan:
-            return build_plan(outputs, targets, device)
+            return build_plan(outputs, targets, device, still)
 
         with collector_paused():
-            plan = _plan_for((fingerprint.key, device, _target_key(device), SETTINGS.key), rebuild)
-            wanted = [(launch.kernel, launch.device or device) for launch in plan.launches if launch.kernel]
+            plan = _plan_for((fingerprint.key, device, _target_key(device), SETTINGS.key, still), rebuild)
+            launches = [*[each.filling for each in plan.panels], *plan.launches]
+            wanted = [(launch.kernel, launch.device or device) for launch in launches if launch.kernel]
             programs = _programs_for(wanted, rebuild)
             loaded = _loaded[key] = Loaded(plan, device, lambda kernel, on: programs[kernel, on])
     return loaded
@@ -121,26 +127,37 @@ def store_on_disk(kind: str, key: str, text: str) -> None:
         disk.put(kind, key, text.encode())
 
 
-def build_plan(outputs: Sequence[UOp], targets: Sequence[UOp | None], device: str) -> Plan:
+def build_plan(outputs: Sequence[UOp], targets: Sequence[UOp | None], device: str, still: tuple[int, ...] = ()) -> Plan:
     """Schedule a graph; its kernels are then ready to be compiled."""
     from lazulite.schedule.build import build
     from lazulite.schedule.canonical import canonical_graph
 
     graph = canonical_graph(outputs, targets, fill_of, stored)
-    schedule = build(
-        graph.outputs, graph.targets, graph.scalars, graph.positions, _enter_kernel(device), schedule_options(device)
-    )
+    options = schedule_options(device, still)
+    schedule = build(graph.outputs, graph.targets, graph.scalars, graph.positions, _enter_kernel(device), options)
     GlobalCounters.schedules_built += 1
     return schedule.plan
 
 
-def schedule_options(device: str) -> Options:
+def schedule_options(device: str, still: Iterable[int] = ()) -> Options:
     """The settings and the facts about a device that decide how a graph is cut."""
     from lazulite.schedule.build import Options
 
     options = Options(fuse=bool(SETTINGS.FUSE) and "nan" not in SETTINGS.CHECK, plan_memory=bool(SETTINGS.PLAN_MEMORY))
     target = Device[device].target
-    return options if target is None else replace(options, cache=target.l2)
+    return (
+        options
+        if target is None
+        else replace(options, cache=target.l2, still=frozenset(still), layout=partial(_layout, device))
+    )
+
+
+def _layout(default_device: str, kernel: UOp, device: str, still: frozenset[int]) -> Packing | None:
+    """How a kernel wants an operand in memory."""
+    from lazulite.kernel.packing import packing
+
+    target = Device[device or default_device].target
+    return None if target is None else packing(kernel, target, still)
 
 
 def _enter_kernel(default_device: str) -> Callable[[UOp, str], str]:

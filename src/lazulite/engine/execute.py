@@ -32,6 +32,7 @@ from lazulite.engine.handles import (
 from lazulite.engine.inspection import issue_watched, origin_of
 from lazulite.engine.loaded import Run, bind, issue
 from lazulite.engine.outputs import Output, Work, outputs_of
+from lazulite.engine.panels import panels_of, still_inputs
 from lazulite.engine.storage import Storage, fill_of, filled, storage_of
 from lazulite.ir import ops
 from lazulite.ir.dtype import Scalar
@@ -128,8 +129,9 @@ def _planned(outputs: Sequence[Output]) -> Run:
             targets.append(output.target.node())
     found = fingerprint(values, targets, fill_of, stored)
     inputs = [_contents(node) for node in found.buffers]
-    loaded = compiled.loaded_for(values, targets, found, device_of_work(outputs, found))
-    return bind(loaded, inputs, found.scalars, made, found.variables)
+    loaded = compiled.loaded_for(values, targets, found, device_of_work(outputs, found), still_inputs(found.buffers))
+    panels = [panels_of(storage_of(found.buffers[filling.source]), filling) for filling in loaded.fillings]
+    return bind(loaded, inputs, panels, found.scalars, made, found.variables)
 
 
 def _complete(work: Work, run: Run | None) -> None:

@@ -21,6 +21,7 @@ from lazulite.engine.explain_text import explanation_text, kernel_text
 from lazulite.engine.handles import Handle, stored
 from lazulite.engine.loaded import Run
 from lazulite.engine.outputs import Output
+from lazulite.engine.panels import still_inputs
 from lazulite.engine.storage import Storage, fill_of, storage_of
 from lazulite.ir import ops
 from lazulite.ir.canonical import canonical
@@ -201,7 +202,7 @@ class _Scheduler:
         self.device, self.trace = execute.device_of_work(outputs, found), Trace()
         with recording(self.trace):
             graph = canonical_graph(self.values, targets, fill, stored)
-            options = schedule_options(self.device)
+            options = schedule_options(self.device, still_inputs(found.buffers))
             self.schedule: Schedule = build(
                 graph.outputs, graph.targets, graph.scalars, graph.positions, lambda sink, device: "kernel", options
             )
@@ -248,7 +249,11 @@ class _Scheduler:
             for extent in fresh.shape:
                 size *= extent
             return Memory(f"new memory for a result, {fresh.shape} {fresh.dtype}", size)
-        temporary = plan.temporaries[number - plan.inputs - len(plan.fresh)]
+        number_of_own = number - plan.inputs - len(plan.fresh)
+        if number_of_own >= len(plan.temporaries):
+            panels = plan.panels[number_of_own - len(plan.temporaries)]
+            return Memory(f"panels of {self._memory(panels.source).what}", panels.nbytes)
+        temporary = plan.temporaries[number_of_own]
         users = tuple(k for k, launch in enumerate(plan.launches) if number in (*launch.reads, *launch.writes))
         return Memory(f"arena at byte {temporary.offset}", temporary.nbytes, users)
 

@@ -21,7 +21,7 @@ from lazulite.runtime.counters import GlobalCounters
 from lazulite.runtime.device import Argument, Program
 from lazulite.runtime.queue import Queue
 from lazulite.runtime.registry import Device
-from lazulite.schedule.plan import Launch, Plan
+from lazulite.schedule.plan import Launch, Panels, Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,20 @@ class Command:
     """None for a copy."""
     words: tuple[int, ...]
     """Where in `Run.words` each argument of the program stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filling:
+    """What fills the panels of an input (`schedule/plan.py`)."""
+
+    key: str
+    """Equal for fillings that make the same of the same contents."""
+    source: int
+    nbytes: int
+    queue: Queue
+    program: Program
+    work: tuple[int, int]
+    """Operations and bytes."""
 
 
 class Loaded:
@@ -50,16 +64,22 @@ class Loaded:
         arena_of = {name: number for number, name in enumerate(sizes)}
         self.temporaries = [(arena_of[t.device], t.offset, t.nbytes) for t in plan.temporaries]
         self.commands = [self._command(launch, program_for) for launch in plan.launches]
+        self.fillings = [self._filling(panels, program_for) for panels in plan.panels]
 
     def _command(self, launch: Launch, program_for: Callable[[str, str], Program]) -> Command:
         device = launch.device or self.device
         queue = Device[device].queue
         if not launch.kernel:
             return Command(launch, queue, None, ())
-        first_scalar = self.plan.inputs + len(self.plan.fresh) + len(self.plan.temporaries)
+        first_scalar = self.plan.memories
         pairs = zip(launch.buffers, launch.scalars, strict=True)
         words = tuple([first_scalar + scalar if buffer < 0 else buffer for buffer, scalar in pairs])
         return Command(launch, queue, program_for(launch.kernel, device), words)
+
+    def _filling(self, panels: Panels, program_for: Callable[[str, str], Program]) -> Filling:
+        launch, device = panels.filling, panels.filling.device or self.device
+        program, work = program_for(launch.kernel, device), (launch.operations, launch.bytes_touched)
+        return Filling(launch.kernel, panels.source, panels.nbytes, Device[device].queue, program, work)
 
 
 @dataclass(slots=True)
@@ -75,8 +95,8 @@ class Run:
 
 
 def bind(
-    loaded: Loaded, inputs: Sequence[Buffer], scalars: Sequence[Scalar], made: Sequence[object],
-    variables: Mapping[int, UOp] = MappingProxyType({}),
+    loaded: Loaded, inputs: Sequence[Buffer], panels: Sequence[Buffer], scalars: Sequence[Scalar],
+    made: Sequence[object], variables: Mapping[int, UOp] = MappingProxyType({}),
 ) -> Run:  # fmt: skip
     """The plan over this memory; `made` are the origins of its fresh outputs, for the report of a full device, and
     `variables` the bound variables that some of the scalars are the values of."""
@@ -91,6 +111,7 @@ def bind(
     if loaded.temporaries:
         arenas = [Buffer(device, size).allocate() for device, size in loaded.arenas]
         buffers += [arenas[arena].view(offset, nbytes) for arena, offset, nbytes in loaded.temporaries]
+    buffers += panels
     words: list[Argument] = [buffer.handle or buffer.require_handle("realize") for buffer in buffers]
     words += [encode(value) for encode, value in zip(loaded.encoders, scalars, strict=True)]
     return Run(loaded, buffers, words, variables)

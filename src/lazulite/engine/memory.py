@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from lazulite.base.terminal import size_text
 from lazulite.engine.handles import live_handles
+from lazulite.engine.panels import kept_bytes
 from lazulite.ir.uop import UOp, live_nodes, some_nodes
 from lazulite.runtime.allocator import memory_cached, memory_in_use
 from lazulite.runtime.buffer import Buffer
@@ -26,19 +27,22 @@ _TABLE_ENTRY = 100
 class MemoryReport:
     """Bytes by what they are for.
 
-    >>> report = MemoryReport(4_000_000, 1_500_000, 0, 1_200_000, 2000)
+    >>> report = MemoryReport(4_000_000, 1_500_000, 600_000, 0, 1_200_000, 2000)
     >>> print(report)
     weights      4.00 MB
     activations  1.50 MB
+    panels       600.00 KB
     cache        0 B
     graph        1.20 MB  in 2000 nodes
-    total        6.70 MB
+    total        7.30 MB
     """
 
     weights: int
     """Tensors with `requires_grad`, and those that hold data from the host or a creation."""
     activations: int
     """All other memory of tensors."""
+    panels: int
+    """Copies of tensors in the order in which kernels read them, which the setting PANELS bounds."""
     cache: int
     """Freed memory, kept for reuse."""
     graph: int
@@ -48,13 +52,13 @@ class MemoryReport:
 
     @property
     def total(self) -> int:
-        return self.weights + self.activations + self.cache + self.graph
+        return self.weights + self.activations + self.panels + self.cache + self.graph
 
     def __str__(self) -> str:
-        names = ("weights", "activations", "cache", "graph", "total")
+        names = ("weights", "activations", "panels", "cache", "graph", "total")
         sizes = [size_text(getattr(self, name)) for name in names]
         rows = [f"{name:12s} {size}" for name, size in zip(names, sizes, strict=True)]
-        rows[3] += f"  in {self.nodes} nodes"
+        rows[4] += f"  in {self.nodes} nodes"
         return "\n".join(rows)
 
 
@@ -72,8 +76,9 @@ def memory_report() -> MemoryReport:
         if buffer is not None and not buffer.borrowed and (handle.requires_grad or handle.leaf):
             weights[buffer.base] = None
     held = sum([buffer.nbytes for buffer in weights])
-    nodes = live_nodes()
-    return MemoryReport(held, max(memory_in_use() - held, 0), memory_cached(), nodes * _bytes_of_a_node(), nodes)
+    nodes, panels = live_nodes(), kept_bytes()
+    others = max(memory_in_use() - held - panels, 0)
+    return MemoryReport(held, others, panels, memory_cached(), nodes * _bytes_of_a_node(), nodes)
 
 
 def _bytes_of_a_node() -> int:

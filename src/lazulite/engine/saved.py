@@ -82,10 +82,10 @@ class Archive:
         for command in loaded.commands:
             device = command.queue.device.name
             self._machines[device] = machine(device)
-            if command.program is not None and command.launch.kernel not in self._kernels:
-                binary = command.program.binary
-                facts = {name: value for name, value in asdict(binary).items() if name != "code"}
-                self._kernels[command.launch.kernel] = {**facts, "code": self._part(binary.code)}
+            if command.program is not None:
+                self._add(command.launch.kernel, command.program.binary)
+        for filling in loaded.fillings:
+            self._add(filling.key, filling.program.binary)
         return {
             "plan": json.loads(loaded.plan.to_json()),
             "device": loaded.device,
@@ -93,6 +93,11 @@ class Archive:
             "words": [_packed_word(word) for word in step.words],
             "writes": [_packed_source(source) for source in step.writes],
         }
+
+    def _add(self, key: str, binary: Binary) -> None:
+        if key not in self._kernels:
+            facts = {name: value for name, value in asdict(binary).items() if name != "code"}
+            self._kernels[key] = {**facts, "code": self._part(binary.code)}
 
 
 class Opened:

@@ -1,7 +1,7 @@
 """Where everything lies that the commands of a trace name: one numbering for all launch lists of a replay.
 
-First come the slots that vary: leaves, outputs that every replay allocates, words of the random stream.
-Then what stays: intermediate memory, data from the host, numbers.
+First come the slots that vary: leaves, outputs that every replay allocates, words of the random stream, panels of
+tensors.  Then what stays: intermediate memory, data from the host, numbers.
 """
 
 from __future__ import annotations
@@ -42,6 +42,14 @@ class Temporary:
     nbytes: int
 
 
+@dataclass(frozen=True, slots=True)
+class Panels:
+    """What a filling, known by its key, makes of the memory of a source."""
+
+    source: Source
+    key: str
+
+
 class Slots:
     """The slots of a recorded call; memory in `renewed` is allocated anew by every replay."""
 
@@ -70,6 +78,16 @@ class Slots:
             self._enter(source, Handle(fresh.nbytes))
         for word in (*self.draws, *self.bound):
             self._enter(word, 0)
+        self._written = {source for step in trace.steps for source in step.writes}
+        self.panels = {
+            Panels(source, filling.key): filling
+            for step in trace.steps
+            for filling in step.loaded.fillings
+            if isinstance(source := step.inputs[filling.source], Leaf | Hidden) and source not in self._written
+        }
+        """Panels that stay filled from replay to replay."""
+        for panels in self.panels:
+            self._enter(panels, 0)
         self.varying = len(self.values)
         self._arenas = self._allocated_arenas()
 
@@ -77,7 +95,9 @@ class Slots:
         """The commands, in a list for each stretch on one device."""
         commands = self._fillings()
         for number, step in enumerate(self._trace.steps):
-            places = [*step.inputs, *self._own_memory(number, step), *step.words]
+            panels = [Panels(step.inputs[filling.source], filling.key) for filling in step.loaded.fillings]
+            commands += self._refillings(step, panels)
+            places = [*step.inputs, *self._own_memory(number, step), *panels, *step.words]
             numbers = [self._number(place) for place in places]
             for launch in step.loaded.commands:
                 work = launch.launch.operations, launch.launch.bytes_touched
@@ -89,6 +109,18 @@ class Slots:
             launches.work = launches.work[0], sum(work[0] for *_, work in own), sum(work[1] for *_, work in own)
             found.append(launches)
         return found
+
+    def _refillings(self, step: Step, panels: Sequence[Panels]) -> list[tuple[Device, Command, tuple[int, int]]]:
+        """What fills, before a step, the panels of memory that has other contents in each replay."""
+        commands: list[tuple[Device, Command, tuple[int, int]]] = []
+        for each, filling in zip(panels, step.loaded.fillings, strict=True):
+            if each not in self.panels:
+                device = filling.queue.device
+                if each not in self._numbers:
+                    self._enter(each, self._allocated(device, filling.nbytes))
+                fill = Exec(filling.program, (self._numbers[each], self._number(each.source)))
+                commands.append((device, fill, filling.work))
+        return commands
 
     def _command(self, launch: Launch, numbers: Sequence[int], step: Step) -> Command:
         if launch.program is not None:
@@ -107,12 +139,11 @@ class Slots:
 
     def _fillings(self) -> list[tuple[Device, Command, tuple[int, int]]]:
         """What gives data of the host to memory that is written or handed out: the data itself stays."""
-        written = {source for step in self._trace.steps for source in step.writes}
         commands: list[tuple[Device, Command, tuple[int, int]]] = []
         for number, data in enumerate(self._trace.given):
             source, device = Given(number), self._trace.device_of(Given(number))
             pristine = self._filled(device, data)
-            if source in self.fresh or source in written:
+            if source in self.fresh or source in self._written:
                 commands.append((device, Copy(self._number(source), self._enter((source,), pristine), device), (0, 0)))
             else:
                 self._enter(source, pristine)
@@ -120,7 +151,7 @@ class Slots:
 
     # --- numbers of slots -----------------------------------------------------------------------
 
-    def _number(self, place: Source | Word | Temporary) -> int:
+    def _number(self, place: Source | Word | Temporary | Panels) -> int:
         """The slot of a place, made where there is none yet."""
         known = self._numbers.get(place)
         if known is not None:

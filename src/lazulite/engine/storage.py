@@ -37,6 +37,7 @@ class Storage:
         "fill",
         "layout",
         "number",
+        "panels",
         "shape",
         "sizes",
         "version",
@@ -48,6 +49,8 @@ class Storage:
     """Those of the shape that vary."""
     failure: str | None
     """Why the contents are lost, after a fault during a write."""
+    panels: dict[str, Buffer] | None
+    """Copies of the contents in other orders, by what made them; None where there are none."""
 
     def __init__(
         self,
@@ -62,7 +65,7 @@ class Storage:
         self.sizes = tuple([size for size in shape if isinstance(size, Size)]) if sizes_exist() else ()
         form = tuple([outline(s, _bounds) if isinstance(s, Size) else s for s in shape]) if self.sizes else shape
         self.layout = _layouts.setdefault((dtype, form, device), len(_layouts))
-        self.buffer, self.fill, self.failure = buffer, fill, None
+        self.buffer, self.fill, self.failure, self.panels = buffer, fill, None, None
 
     def twin(self, buffer: Buffer) -> Storage:
         """Another one of the same layout, over this memory."""
@@ -70,7 +73,7 @@ class Storage:
         twin.number, twin.version = next(_numbers), 0
         twin.dtype, twin.shape, twin.device = self.dtype, self.shape, self.device
         twin.sizes, twin.layout = self.sizes, self.layout
-        twin.buffer, twin.fill, twin.failure = buffer, None, None
+        twin.buffer, twin.fill, twin.failure, twin.panels = buffer, None, None, None
         return twin
 
     @property
@@ -91,8 +94,13 @@ class Storage:
     def written(self, buffer: Buffer) -> UOp:
         """Note that the contents are new, and give their node."""
         self.buffer, self.fill, self.failure = buffer, None, None
-        self.version += 1
+        self.renew()
         return self.node()
+
+    def renew(self) -> None:
+        """Note that the memory has new contents."""
+        self.version += 1
+        self.panels = None
 
 
 def _bounds(leaf: UOp) -> tuple[int, int]:

@@ -47,6 +47,7 @@ from lazulite.kernel.steps import name_text as text_of
 from lazulite.simplify.comparison import below_zero
 from lazulite.simplify.division import quotient
 from lazulite.simplify.facts import NOTHING
+from lazulite.simplify.normal import normalise
 from lazulite.simplify.terms import sum_of
 
 _KINDS = {Parallel: "parallel", Vectorize: "lane", Tile: "row"}
@@ -300,6 +301,8 @@ class _Replacement:
     groups: list[UOp]
     clamped: bool = False
     """Whether the value is in range where the gate is false, so that loads need no gate."""
+    reduces: bool = False
+    """Whether a reduction closes the range."""
 
 
 def _replacement(nest: _Nest, ranges: dict[Name, UOp], name: Name) -> _Replacement:
@@ -359,6 +362,8 @@ def _rewrite(nest: _Nest, ranges: dict[Name, UOp]) -> UOp:
     """The kernel over the final ranges."""
     nodes = toposort(nest.sink)
     table = {node: _replacement(nest, ranges, node.arg[0]) for node in nodes if node.op is ops.RANGE}
+    for found in table.values():
+        found.reduces = any(nest.leaves[loop.arg[0][1:]].reduces for loop in found.loops)
     done: dict[UOp, UOp] = {old: new.value for old, new in table.items()}
     for node in nodes:
         if node not in done:
@@ -377,6 +382,8 @@ def _gate_of(ranges: Iterable[UOp], table: dict[UOp, _Replacement], *, loads: bo
 def _rewrite_node(node: UOp, src: tuple[UOp, ...], table: dict[UOp, _Replacement]) -> UOp:
     if node.op is ops.REDUCE:
         return _rewrite_reduction(node, src[0], table)
+    if node.op is ops.LOAD and _is_in_panels(node.src[1]):
+        return _rewrite_panel(node, src, table)
     if node.op in (ops.LOAD, ops.STORE):
         place = 2 if node.op is ops.LOAD else 3
         gate = _gate_of(node.ranges, table, loads=node.op is ops.LOAD)
@@ -386,6 +393,20 @@ def _rewrite_node(node: UOp, src: tuple[UOp, ...], table: dict[UOp, _Replacement
             assert joined is not None
             src = (*src[:place], joined)
     return node if src == node.src else node.replace(src=src)
+
+
+def _is_in_panels(place: UOp) -> bool:
+    """Whether an index has a part that stands for blocks of a range: a split of the range may simplify it."""
+    return any(term.op is ops.FLOORDIV for term in linear(place).terms)
+
+
+def _rewrite_panel(node: UOp, src: tuple[UOp, ...], table: dict[UOp, _Replacement]) -> UOp:
+    """A load from memory with room for what a split adds behind the end of a range needs no gate there."""
+    (place,) = normalise(src[1])
+    room = 0 <= place.vmin and place.vmax < node.src[0].arg[1][0]
+    gate = _gate_of([r for r in node.ranges if table[r].reduces or not room], table, loads=True)
+    joined = _both(src[2] if len(src) > 2 else None, gate)
+    return node.replace(src=(src[0], place) if joined is None else (src[0], place, joined))
 
 
 def _rewrite_reduction(node: UOp, value: UOp, table: dict[UOp, _Replacement]) -> UOp:

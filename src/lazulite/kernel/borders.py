@@ -2,7 +2,7 @@
 
 `KERNEL` in, `KERNEL` out.  Where a range occurs in indices as `r // c` and `r % c`, as it does behind a reshape,
 no vector along it is contiguous, though memory is in steps of c.  Two ranges instead, of which the inner one has
-c turns, are walked through linearly.
+c turns, are walked through linearly.  A range of panels stays whole, for a tile to cut.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.uop import UOp, index, toposort
 from lazulite.kernel.flatten import flatten
+from lazulite.kernel.panels import panels
 from lazulite.simplify.normal import normal
 
 _CUTS = (ops.FLOORDIV, ops.MOD)
@@ -31,13 +32,14 @@ def _border(sink: UOp) -> tuple[UOp, int] | None:
     nodes = toposort(sink)
     if not any(node.op in _CUTS for node in nodes):
         return None
+    whole = {r for r, _ in panels(nodes).values()}
     accesses = [node for node in nodes if node.op in (ops.LOAD, ops.STORE)]
     best: tuple[UOp, int] | None = None
     for node in toposort(*[access.src[1] for access in accesses], enter=lambda n: n.dtype is dtypes.index):
         if node.op not in _CUTS or node.src[1].op is not ops.CONST:
             continue
         r, size = node.src[0], int(node.src[1].value)
-        if r.op is ops.RANGE and _is_cut(r, size) and (best is None or size > best[1]):
+        if r.op is ops.RANGE and r not in whole and _is_cut(r, size) and (best is None or size > best[1]):
             best = r, size
     return best
 

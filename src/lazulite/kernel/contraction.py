@@ -10,10 +10,10 @@ the number of threads.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from math import gcd
+from math import gcd, prod
 
 from lazulite.analysis.contraction import contraction
 from lazulite.ir import ops
@@ -24,7 +24,7 @@ from lazulite.kernel.facts import KernelFacts
 from lazulite.kernel.gates import split_gate
 from lazulite.kernel.nest import by_order, count, extent, is_fixed
 from lazulite.kernel.plan import Part, Plan
-from lazulite.kernel.steps import Axis, Epilogue, Name, Parallel, Reorder, Split, Stage, Step
+from lazulite.kernel.steps import Axis, Epilogue, Name, Parallel, Prefetch, Reorder, Split, Stage, Step
 
 _MOST_VECTORS, _MOST_ROWS = 6, 28
 _IN_FLIGHT = 8
@@ -33,8 +33,9 @@ _VECTOR_LOAD, _SCALAR_LOAD = 0.25, 0.03
 """Cycles that a load of a tile's turn costs beside the multiply-adds: vectors come from the second cache."""
 _COPY, _TRANSPOSE, _GATHER, _SCATTER = 0.15, 0.4, 1.5, 2.0
 """Cycles for an element that is copied in order, across, or from and to a place of its own."""
-_LONG, _BLOCK = 1024, 512
-"""From which length on a sum is cut, and the most turns of a block: its scalars fill half of the first cache."""
+_NEAR, _LONGEST = 0.6, 1280
+"""The part of the first cache that the scalars of a block of a sum fill, and the most turns of one, as its error grows
+with them.  A sum is cut whose scalars fill all of the cache."""
 _CHUNKS, _FEW = 8, 4
 """Pieces of work to aim at, for a few threads to share evenly; and where each of them has to copy a whole operand."""
 _TALL = 8
@@ -113,6 +114,8 @@ def _tile(
     width = facts.lanes
     if vectors > 1 and vectors > -(-extent(lane) // width):
         return None
+    if any(panel != (lane, width * vectors) for panel in facts.panels.values()):
+        return None
     spare = 1 if facts.target.has(ops.FMA, node.dtype) else 2
     most = min(_MOST_ROWS, (facts.target.registers - spare - vectors) // vectors)
     rows = _rows(facts, lane, other, most)
@@ -123,13 +126,39 @@ def _tile(
         blocks *= parts
         tall *= -(-extent(r) // parts)
     panels = -(-extent(lane) // (width * vectors))
+    if panels >= _FEW and not _stays_in_place(facts, node, lane, width * vectors):
+        panels += panels % 2  # two threads share them, and one would wait for the last
     turn = max(tall * vectors, tall + vectors, _IN_FLIGHT) / 2 + _VECTOR_LOAD * vectors + _SCALAR_LOAD * tall
     rest = count(node.src[0].ranges.difference([lane], rows))
     cost = rest * blocks * panels * turn
-    cost += sum(_copy_cost(facts, load, lane) for load in facts.hot if lane in load.ranges)
+    cost += sum(_copy_cost(facts, load, lane, width * vectors) for load in facts.hot if lane in load.ranges)
     cost += sum(scalar_costs[load] for load in facts.hot if lane not in load.ranges)
     cost += sum(_store_cost(facts, store, lane, rows) for store in facts.sink.src)
     return Tile(node, lane, vectors, rows, mine, other, cost)
+
+
+def _stays_in_place(facts: KernelFacts, node: UOp, lane: UOp, width: int) -> bool:
+    """Whether the vectors are read where they are by everybody who wants them: nothing is copied, and all of it is
+    small enough for each thread's cache."""
+    return not any(_is_copied(facts, load, node, lane, width) or _is_large(facts, load)
+                   for load in facts.hot if lane in load.ranges)  # fmt: skip
+
+
+def _is_copied(facts: KernelFacts, load: UOp, node: UOp, lane: UOp, width: int) -> bool:
+    """Whether the vectors of a load are better read from panels."""
+    if facts.is_in_panels(load, lane, width):
+        return False
+    plain = len(load.src) == 2 and _is_factor(load, node) and facts.stride(load, lane) == 1
+    return _is_large(facts, load) or not plain
+
+
+def _is_large(facts: KernelFacts, load: UOp) -> bool:
+    return count(load.ranges) * load.dtype.itemsize > facts.target.l2 // 4
+
+
+def _is_factor(load: UOp, node: UOp) -> bool:
+    """Whether the load is multiplied as it is; what is converted first is better converted once."""
+    return load in split_gate(ops.ADD, node.src[0])[1].src
 
 
 def _rows(facts: KernelFacts, lane: UOp, side: Iterable[UOp], most: int) -> dict[UOp, int]:
@@ -145,8 +174,10 @@ def _rows(facts: KernelFacts, lane: UOp, side: Iterable[UOp], most: int) -> dict
     return rows
 
 
-def _copy_cost(facts: KernelFacts, load: UOp, lane: UOp) -> float:
+def _copy_cost(facts: KernelFacts, load: UOp, lane: UOp, panel: int) -> float:
     """What it costs to have the vectors of a load contiguous."""
+    if facts.is_in_panels(load, lane, panel):
+        return 0.0
     if facts.stride(load, lane) == 1:
         return _COPY * _elements(load)
     near = any(facts.stride(load, r) == 1 for r in load.ranges)
@@ -174,6 +205,15 @@ def _store_cost(facts: KernelFacts, store: UOp, lane: UOp, rows: Iterable[UOp]) 
     return each * count(store.ranges)
 
 
+def panel_share(facts: KernelFacts, tile: Tile, load: UOp) -> float:
+    """The part of the work that it is to copy the vectors of a load into panels."""
+    if tile.lane not in load.ranges or len(load.src) > 2 or not _Scheduler(facts, tile).copies(load):
+        return 0.0
+    width = tile.vectors * facts.lanes
+    times = _CHUNKS if extent(tile.lane) < _FEW * width else 1
+    return times * _copy_cost(facts, load, tile.lane, width) / tile.cost
+
+
 # --- loops ---------------------------------------------------------------------------------------
 
 
@@ -186,6 +226,8 @@ class _Scheduler:
         self.loops = Loops()
         self.inner: dict[UOp, list[Name]] = {}
         """What is left of each reduced range inside of a block of the sum."""
+        self.inside = 1
+        """How many turns that is, or the most that it may be."""
         loads = list(facts.hot)
         self.vectors = [load for load in loads if tile.lane in load.ranges]
         self.scalars = [load for load in loads if tile.lane not in load.ranges]
@@ -199,10 +241,15 @@ class _Scheduler:
         self._cut_panels()
         self._order()
         self.plan.steps += [step for load in self._carriers() if (step := self._stage(load))]
+        self.plan.steps += self._prefetches()
         self.plan.steps += map(Epilogue, self._rows_of_memory())
         if self.tile.cost >= _FORK:
             self._share()
         return tuple(self.plan.steps)
+
+    def copies(self, load: UOp) -> bool:
+        """Whether a load that is a factor as it is would be copied into panels."""
+        return not self.windows[load] and _is_factor(load, self.tile.node) and self._wants_panel(load)
 
     # --- cuts -----------------------------------------------------------------------------------
 
@@ -210,25 +257,39 @@ class _Scheduler:
         """Blocks of a long sum: whole outer ranges, and a part of the range at which it becomes too long."""
         inside = 1
         reduced = by_order(self.tile.node.src[1:])
-        cut = self._can_cut() and count(reduced) >= _LONG
+        room = self.facts.target.l1 * count(reduced) // max(1, self._scalar_bytes())
+        cut, most = self._can_cut() and count(reduced) >= min(room, _LONGEST), max(1, min(int(_NEAR * room), _LONGEST))
         for r in reversed(reduced):
             name, turns = r.arg[0], extent(r)
-            if not cut or inside * turns <= _BLOCK:
+            if not cut or inside * turns <= most:
                 self.inner[r] = [name]
                 inside *= turns
-            elif (size := self._block(r, inside)) == 1:
+            elif (size := self._block(r, max(1, most // inside))) == 1:
                 self.loops.sums.insert(0, name)
-                inside = _BLOCK
+                inside = most
             else:
                 self.plan.steps.append(Split(name, size))
                 self.loops.sums.insert(0, (*name, 0))
                 self.inner[r] = [(*name, 1)]
-                inside = _BLOCK
-        self.inner = {r: self.inner[r] for r in reduced if r in self.inner}
+                inside = most
+        self.inner, self.inside = {r: self.inner[r] for r in reduced if r in self.inner}, inside
 
-    def _block(self, r: UOp, inside: int) -> int:
+    def _scalar_bytes(self) -> int:
+        """How much memory the scalars of a tile take, over the whole sum; what windows share counts once."""
+        return sum(self._places(load) * load.dtype.itemsize for load in self.scalars)
+
+    def _places(self, load: UOp) -> int:
+        turns = {r: extent(r) for r in self.tile.node.src[1:]} | self.tile.rows
+        places = 1
+        for group in self.windows[load] or [[r] for r in load.ranges]:
+            steps = {r: abs(self.facts.stride(load, r) or 1) for r in group}
+            moves = [step // gcd(*steps.values()) * (turns.get(r, 1) - 1) for r, step in steps.items()]
+            places *= min(1 + sum(moves), prod(turns.get(r, 1) for r in group))
+        return places
+
+    def _block(self, r: UOp, most: int) -> int:
         """How many turns of a range go into a block: a divisor where there is a good one, else equal blocks."""
-        turns, most = extent(r), max(1, _BLOCK // inside)
+        turns = extent(r)
         exact = _divisor(turns, most)
         return exact if r in self.moved or 2 * exact > most else -(-turns // -(-turns // most))
 
@@ -303,17 +364,33 @@ class _Scheduler:
         """Blocks that threads share: of panels where there are many, else of rows."""
         panels = self.parts[self.tile.lane][0]
         rows = [p for r in self._tall() for p in self.parts[r] if p.turns > 1]
-        if (panels.turns >= _FEW and _TALL * extent(self.tile.lane) >= count(self._tall())) or not rows:
+        wide = panels.turns >= _FEW and _TALL * extent(self.tile.lane) >= count(self._tall())
+        if not rows or (wide and not self._rows_are_as_good(rows, panels.turns)):
             room = max(1, self.facts.target.l2 // 4 // self._panel_bytes())
             pieces = _FEW if any(self.windows[load] for load in self.scalars) else _CHUNKS
             self._split_block(panels, min(max(1, panels.turns // pieces), room), self.loops.panels)
         elif self.loops.sums or self._moves(rows[0]):
             self._split_block(rows[0], -(-rows[0].turns // _CHUNKS), self.loops.rows)
 
+    def _rows_are_as_good(self, rows: Sequence[Part], panels: int) -> bool:
+        """Whether threads had better share rows although there are many panels: fewer elements are copied again."""
+        tile, width = self.tile, self.tile.vectors * self.facts.lanes
+        if len(rows) < len(self._tall()) or rows[0].turns % 2:
+            return False
+        vectors = sum(
+            _elements(each) for each in self.vectors if _is_copied(self.facts, each, tile.node, tile.lane, width)
+        )
+        if not self._moves(rows[0]):
+            return rows[0].turns >= 2 * _CHUNKS and _stays_in_place(self.facts, tile.node, tile.lane, width)
+        windows = sum(_elements(each) for each in self.scalars if self.windows[each])
+        return not any(map(self._is_far, self.vectors)) and vectors * _CHUNKS <= windows * min(panels, _CHUNKS)
+
     def _split_block(self, part: Part, size: int, loops: list[Name]) -> None:
-        """Blocks of so many turns of a loop, or a few less."""
+        """Blocks of about so many turns of a loop."""
         if self._moves(part):
-            size = _divisor(part.turns, size)
+            size = _even_divisor(part.turns, size)
+        elif 2 * (exact := _divisor(part.turns, size)) > size:
+            size = exact
         if size == 1:
             if part.loop in loops:
                 loops.remove(part.loop)
@@ -328,8 +405,7 @@ class _Scheduler:
         return any(part.loop[: len(r.arg[0])] == r.arg[0] for r in self.moved)
 
     def _panel_bytes(self) -> int:
-        turns = min(count(self.inner), _BLOCK) if self.loops.sums else count(self.inner)
-        return max(1, turns * self.tile.vectors * self.facts.lanes * self.vectors[0].dtype.itemsize)
+        return max(1, self.inside * self.tile.vectors * self.facts.lanes * self.vectors[0].dtype.itemsize)
 
     def _share(self) -> None:
         """Threads share the outermost loop, unless it is a block of a sum."""
@@ -364,6 +440,18 @@ class _Scheduler:
             return self._panel(load) if self._wants_panel(load) else None
         return self._scalar_panel(load)
 
+    def _prefetches(self) -> Iterator[Prefetch]:
+        """Panels that no cache holds come from far away: while one is read, the next one is asked for."""
+        within = [name for names in self.inner.values() for name in names]
+        around = [*self.loops.blocks, *self.loops.sums, *self.loops.panels]
+        for load in self.vectors:
+            if load in self.facts.panels and self._is_far(load) and within and around:
+                yield Prefetch(load.src[0].arg[0], within[-1], around[-1])
+
+    def _is_far(self, load: UOp) -> bool:
+        """Whether an operand is no good for a thread to read all of it again and again."""
+        return 2 * count(load.ranges) * load.dtype.itemsize > self.facts.target.l2
+
     def _rows_of_memory(self) -> list[Name]:
         """The rows of tiles that lie across memory: those whose turns are neighbours in the result."""
         stores = self.facts.sink.src
@@ -376,14 +464,9 @@ class _Scheduler:
         """Whether no lane is beyond the end of its range."""
         return sum(p.turns * p.rows * p.lanes for p in self.parts[self.tile.lane]) == extent(self.tile.lane)
 
-    def _is_factor(self, load: UOp) -> bool:
-        """Whether the load is multiplied as it is; what is converted first is better converted once."""
-        return load in split_gate(ops.ADD, self.tile.node.src[0])[1].src
-
     def _wants_panel(self, load: UOp) -> bool:
-        large = count(load.ranges) * load.dtype.itemsize > self.facts.target.l2 // 4
-        plain = len(load.src) == 2 and self._is_factor(load) and self.facts.stride(load, self.tile.lane) == 1
-        return large or not plain
+        tile = self.tile
+        return _is_copied(self.facts, load, tile.node, tile.lane, tile.vectors * self.facts.lanes)
 
     def _panel(self, load: UOp) -> Stage:
         """Panels of vectors: for each, the turns of the sum one after another."""
@@ -399,7 +482,8 @@ class _Scheduler:
         """The scalars of a tile side by side, where they are not already, or where their rows collide in the cache."""
         varies = self._factor(load).ranges
         sums = [r for r in self.inner if r in varies and extent(r) > 1]
-        if not sums or (len(load.src) == 2 and self._is_factor(load) and self.facts.stride(load, sums[-1]) == 1):
+        in_order = len(load.src) == 2 and _is_factor(load, self.tile.node)
+        if not sums or (in_order and self.facts.stride(load, sums[-1]) == 1):
             return None
         rows = [p.row for r in self.tile.rows if r in varies for p in self.parts[r] if p.row is not None]
         return Stage(load.src[0].arg[0], (*[name for r in sums for name in self.inner[r]], *rows))
@@ -429,6 +513,12 @@ class _Scheduler:
 def _divisor(turns: int, most: int) -> int:
     """The largest divisor up to a limit."""
     return next(size for size in range(most, 0, -1) if turns % size == 0)
+
+
+def _even_divisor(turns: int, aim: int) -> int:
+    """The divisor nearest to an aim that leaves an even number of blocks; any one where there is none."""
+    even = [size for size in range(1, 2 * aim + 1) if turns % (2 * size) == 0]
+    return min(even, key=lambda size: max(size / aim, aim / size)) if even else _divisor(turns, aim)
 
 
 def _whole(r: UOp) -> Part:

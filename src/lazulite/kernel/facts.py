@@ -18,6 +18,7 @@ from lazulite.ir.dtype import NARROW, dtypes
 from lazulite.ir.target import Target
 from lazulite.ir.uop import UOp, toposort
 from lazulite.kernel.nest import by_order, count, extent
+from lazulite.kernel.panels import panels
 
 _GATHER = 1.3
 """What an element costs that has a place of its own, beside a vector load or store that costs 1."""
@@ -76,6 +77,15 @@ class KernelFacts:
     def stride(self, access: UOp, r: UOp) -> int | None:
         """How far the index moves from one turn of the range to the next."""
         return self._strides[access].get(r, 0)
+
+    @cached_property
+    def panels(self) -> dict[UOp, tuple[UOp, int]]:
+        """The loads from panels, each with the range of their vectors and their width."""
+        return panels(self.reductions)
+
+    def is_in_panels(self, load: UOp, r: UOp, width: int) -> bool:
+        """Whether neighbouring turns of a range are neighbours in memory, in blocks of so many turns one by one."""
+        return self.panels.get(load) == (r, width) or (self.stride(load, r) == 1 and extent(r) <= width)
 
     @cached_property
     def lanes(self) -> int:

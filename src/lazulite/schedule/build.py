@@ -7,7 +7,7 @@ is found out by trying, so the common case pays nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lazulite.analysis.cost import Estimate, estimate
@@ -23,9 +23,10 @@ from lazulite.schedule.calls import launch_kernel
 from lazulite.schedule.fuse import Fusion, fuse, is_reinterpretation
 from lazulite.schedule.groups import Destination, Group, element_count
 from lazulite.schedule.kernels import Kernel, Memory, build_kernel
+from lazulite.schedule.layout import Choose, Layouts, still_inputs
 from lazulite.schedule.memory import Lifetime, pack
 from lazulite.schedule.order import Write, order
-from lazulite.schedule.plan import Fresh, Launch, Plan, Temporary
+from lazulite.schedule.plan import Fresh, Launch, Panels, Plan, Temporary
 from lazulite.schedule.prepare import devices_of, prepare
 from lazulite.schedule.versions import copied, in_place_conflict, is_bound, launches_in_memory, stores_of
 
@@ -41,6 +42,10 @@ class Options:
     plan_memory: bool = True
     cache: int = 1 << 20
     """The bytes of the largest cache that a thread has to itself."""
+    layout: Choose | None = None
+    """How kernels want operands to lie in memory."""
+    still: frozenset[int] = frozenset()
+    """The memory arguments whose contents are likely to outlast many runs."""
 
 
 @dataclass(slots=True)
@@ -210,7 +215,10 @@ def _plan(
     ]  # fmt: skip
     temporaries, numbers = _temporaries(graph, kernels, len(graph.inputs) + len(fresh), devices, options)
     entered: _Entered = {}
-    launches = [_launch(graph, kernel, numbers, devices, key_of, entered) for kernel in kernels]
+    layouts = Layouts(
+        len(graph.inputs) + len(fresh) + len(temporaries), still_inputs(options.still, kernels), options.layout
+    )
+    launches = [_launch(graph, kernel, numbers, devices, key_of, entered, layouts) for kernel in kernels]
     return Plan(
         len(graph.inputs),
         tuple([graph.destination(output) for output in range(len(graph.outputs))]),
@@ -218,7 +226,19 @@ def _plan(
         tuple(temporaries),
         tuple([dtype.name for dtype in scalars]),
         tuple(launches),
+        tuple(_panels(layouts, key_of)),
     )
+
+
+def _panels(layouts: Layouts, key_of: KeyOf) -> Iterator[Panels]:
+    """What the launches read in another order, with what fills it."""
+    for ((source, device, filling), number), nbytes in zip(layouts.panels.items(), layouts.sizes, strict=True):
+        work = estimate(filling)
+        launch = Launch(
+            key_of(filling, device), (number, source), (-1, -1), -1, device, (source,), (number,), work.operations,
+            work.bytes_touched,
+        )  # fmt: skip
+        yield Panels(source, nbytes, launch)
 
 
 def _temporaries(
@@ -253,19 +273,23 @@ layers have, are entered once."""
 
 def _launch(
     graph: _Graph, kernel: Kernel, numbers: dict[Memory, int], devices: dict[UOp, str], key_of: KeyOf,
-    entered: _Entered,
+    entered: _Entered, layouts: Layouts,
 ) -> Launch:  # fmt: skip
     root = kernel.group.root
     device = devices[root]
     hidden = [memory for memory, _ in kernel.writes if isinstance(memory, int) and memory < 0]
     shown = graph.hidden[hidden[0]] if hidden else root  # what fills the memory of a launch belongs to the launch
 
+    crossing = crosses(root) and bool(kernel.reads)
+    panels = {} if crossing else layouts.place(kernel, device)
+
     def buffer(memory: Memory) -> int:
+        if memory in panels:
+            return panels[memory]
         return numbers[memory] if isinstance(memory, UOp) or memory < 0 else memory
 
     reads = tuple(sorted(buffer(m) for m in kernel.reads))
     writes = tuple(sorted({buffer(m) for m, _ in kernel.writes}))
-    crossing = crosses(root) and bool(reads)
     known = entered.get((kernel.sink, device, crossing))
     if known is None:
         key = "" if crossing else key_of(kernel.sink, device)

@@ -1,7 +1,7 @@
 """The plan: the result of compiling a graph, as data.
 
 A plan names no tensor, address or device object.  Buffers are numbers: first the graph's memory
-arguments, then its fresh outputs, then intermediates, which lie in one arena.  It is what the
+arguments, then its fresh outputs, then intermediates, which lie in one arena, then panels.  It is what the
 schedule cache holds, in memory and on disk.
 """
 
@@ -52,6 +52,17 @@ class Temporary:
 
 
 @dataclass(frozen=True, slots=True)
+class Panels:
+    """An input in the order in which kernels read it: good for further runs, until the input is written."""
+
+    source: int
+    """The input."""
+    nbytes: int
+    filling: Launch
+    """What fills the panels, before all other launches; it is none of them."""
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """Launches over numbered buffers and scalars."""
 
@@ -62,6 +73,12 @@ class Plan:
     temporaries: tuple[Temporary, ...]
     scalars: tuple[str, ...]
     launches: tuple[Launch, ...]
+    panels: tuple[Panels, ...] = ()
+
+    @property
+    def memories(self) -> int:
+        """How many buffers there are: inputs, fresh ones, intermediates, and panels."""
+        return self.inputs + len(self.fresh) + len(self.temporaries) + len(self.panels)
 
     def to_json(self) -> str:
         return json.dumps(self, separators=(",", ":"), default=_fields)
@@ -77,6 +94,9 @@ class Plan:
             tuple([Temporary(**item) for item in data["temporaries"]]),
             tuple(data["scalars"]),
             tuple([_launch(item) for item in data["launches"]]),
+            tuple(
+                [Panels(item["source"], item["nbytes"], _launch(item["filling"])) for item in data.get("panels", ())]
+            ),
         )
 
     def arena_sizes(self) -> dict[str, int]:
@@ -87,7 +107,7 @@ class Plan:
         return sizes
 
 
-def _fields(part: Plan | Launch | Fresh | Temporary) -> dict[str, Any]:
+def _fields(part: Plan | Launch | Fresh | Temporary | Panels) -> dict[str, Any]:
     return {name: getattr(part, name) for name in part.__slots__}
 
 

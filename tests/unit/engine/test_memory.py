@@ -46,8 +46,8 @@ def test_weights_activations_and_cache_are_told_apart() -> None:
 
 def test_it_prints_a_table_whose_total_is_the_sum() -> None:
     report = memory_report()
-    assert report.total == report.weights + report.activations + report.cache + report.graph
-    assert ["weights", "activations", "cache", "graph", "total"] == [
+    assert report.total == report.weights + report.activations + report.panels + report.cache + report.graph
+    assert ["weights", "activations", "panels", "cache", "graph", "total"] == [
         line.split()[0] for line in str(report).splitlines()
     ]
 
