@@ -70,6 +70,21 @@ def test_texts_become_the_tokens_that_llama_cpp_makes_of_them(model: Transformer
     assert all(text == model.tokenizer.decode(tokens, special=True) for text, tokens in known)
 
 
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("Olá você — 123 🦙", [40771, 5415, 18325, 22069, 1841, 216, 33, 34, 35, 15107, 116, 243]),
+        ("bom dia llama🦙.cpp", [82, 300, 36468, 303, 4130, 81, 10813, 116, 243, 30, 35392]),
+    ],
+)
+def test_accents_digits_and_emoji_become_the_tokens_of_llama_cpp(
+    text: str, tokens: list[int], model: Transformer
+) -> None:
+    """B136: an emoji may stand alone, or touch other text."""
+    assert tokens == model.tokenizer.encode(text)
+    assert text == model.tokenizer.decode(tokens)
+
+
 @pytest.mark.slow
 def test_the_command_prints_the_answer_alone(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert 0 == main(["llm", str(path), "What is the capital of France?", "--context", "256"])

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from lazulite import FormatError
+from lazulite import FormatError, Tensor
 from lazulite.llm import weights
+from lazulite.llm.config import from_gguf
 from lazulite.llm.model import Model
 from lazulite.llm.steps import CHUNK, Stepper
 from lazulite.llm.stretching import Rope, stretched
-from support.language_models import tiny
+from support.language_models import metadata, tiny
 from support.language_models import weights as tiny_weights
 
 SIZES = {
@@ -83,6 +85,20 @@ def test_a_family_has_the_scores_of_transformers(family: str, transformers: Any,
 
     np.testing.assert_allclose(stepper.prompt(0, 0, tokens[:-1]), expected[-2], atol=1e-5)
     np.testing.assert_allclose(stepper.single(0, 12, tokens[-1]), expected[-1], atol=1e-5)
+
+
+def test_the_shares_of_chosen_experts_add_up_to_one() -> None:
+    """B137: scores of 1, 2, 3 and 4, of which two are chosen: softmax over the two."""
+    facts = metadata(**{"llama.expert_count": 4, "llama.expert_used_count": 2})
+    tables = {
+        "ffn_gate_inp": [[1.0], [2.0], [3.0], [4.0]], "ffn_gate_exps": [[[1.0]]] * 4, "ffn_up_exps": [[[1.0]]] * 4,
+        "ffn_down_exps": [[[0.0]], [[10.0]], [[100.0]], [[1000.0]]],
+    }  # fmt: skip
+    found = tiny_weights() | {f"blk.0.{name}.weight": Tensor(table) for name, table in tables.items()}
+    model = Model(from_gguf(facts, "tiny"), found, 64)
+    silu = 1 / (1 + math.exp(-1))
+
+    assert model._experts("blk.0.", Tensor([[[1.0]]])).item() == pytest.approx(silu * (731.0586 + 26.89414), rel=1e-6)
 
 
 def test_a_rotary_embedding_that_is_not_known_is_refused() -> None:

@@ -58,6 +58,17 @@ def test_names_of_special_tokens_are_ordinary_text_for_strangers(bytes_only: Tok
     assert "<|im_end|>" == bytes_only.decode(bytes_only.encode("<|im_end|>", special=False))
 
 
+def test_of_special_tokens_that_begin_alike_the_longest_is_taken() -> None:
+    """O17."""
+    facts = metadata()
+    tokens = [*facts["tokenizer.ggml.tokens"], "<|x|>", "<|x|>y"]
+    kinds = [*facts["tokenizer.ggml.token_type"], 3, 3]
+    tokenizer = from_gguf(metadata(**{"tokenizer.ggml.tokens": tokens, "tokenizer.ggml.token_type": kinds}), "tiny")
+
+    assert [262] == tokenizer.encode("<|x|>y")
+    assert [261, ord("z")] == [tokenizer.encode("<|x|>z")[0], 122]
+
+
 def test_special_tokens_are_left_out_of_texts(bytes_only: Tokenizer) -> None:
     tokens = bytes_only.encode("hi<|im_end|>")
 
