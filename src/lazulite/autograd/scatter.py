@@ -3,8 +3,8 @@
 Takes and gives `TENSOR` nodes.  `scattered` is the adjoint of GATHER (with ADD), and what scattering
 methods and item assignment are made of.  It is one pass over the values, in row-major order, so the last
 of several values at one place is that which stays, and a float sum adds them one after another (half
-precision in float32).  Axes whose positions are 0, 1, 2, .. along an axis of their own lead: each of their
-elements is scattered by itself.
+precision in float32), or, of many values, in a fixed number of blocks, each with a sum of its own.  Axes whose
+positions are 0, 1, 2, .. along an axis of their own lead: each of their elements is scattered by itself.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ from lazulite.ir.ops import Op
 from lazulite.ir.size import least, max_shape, most, room
 from lazulite.ir.uop import UOp, index
 from lazulite.ir.widest import cut, widest
+
+_LONG, _BLOCKS, _LANES = 1 << 16, 64, 16
+"""From so many values on sums are made in blocks, and in how many at most; many blocks fill vectors."""
 
 
 def scattered(op: Op | None, into: UOp, positions: Sequence[UOp], values: UOp) -> UOp:
@@ -45,9 +48,33 @@ def scattered(op: Op | None, into: UOp, positions: Sequence[UOp], values: UOp) -
     place = widest(_flat_place(places, [into.shape[axis] for axis in searched]), -1)
     values = widest(_moved(values, [*order, *range(rank, len(values.shape))]))
     form = _form(max_shape(into.shape), max_shape(positions[0].shape), aligned, searched)
-    kernel = _kernel(op, into.dtype, place.dtype, form)
-    (result,) = launch(kernel, widest(held), place, values, gradient=_gradient(op, into.dtype, place.dtype, form))
+    blocks = form.blocks if op is ops.ADD else 1
+    result = _run(op, widest(held), place, values, form) if blocks < 2 else _in_blocks(
+        widest(held), place, values, form, blocks
+    )  # fmt: skip
     return _moved(cut(result, held.shape), sorted(range(len(axes)), key=axes.__getitem__))
+
+
+def _run(op: Op | None, into: UOp, place: UOp, values: UOp, form: _Form) -> UOp:
+    kernel = _kernel(op, into.dtype, place.dtype, form)
+    return launch(kernel, into, place, values, gradient=_gradient(op, into.dtype, place.dtype, form))[0]
+
+
+def _in_blocks(into: UOp, place: UOp, values: UOp, form: _Form, blocks: int) -> UOp:
+    """Sums of blocks of positions, which threads make side by side, and their sum; the number of threads has no say."""
+    length = -(-form.count // blocks)
+    missing = blocks * length - form.count
+    place = UOp(ops.RESHAPE, place.dtype, (place,), (form.count,))
+    values = UOp(ops.RESHAPE, values.dtype, (values,), (form.count, form.rest))
+    if missing:
+        every = UOp(ops.PAD, dtypes.bool, (_filled(UOp.const(dtypes.bool, True), True, place.shape),), ((0, missing),))
+        place = every.where(UOp(ops.PAD, place.dtype, (place,), ((0, missing),)), -1)
+        values = UOp(ops.PAD, values.dtype, (values,), ((0, missing), (0, 0)))
+    place = UOp(ops.RESHAPE, place.dtype, (place,), (blocks, length))
+    own = _Form(((blocks, blocks),), length, form.places, form.rest)
+    nothing = _filled(values, 0, (blocks, form.places, form.rest))
+    sums = UOp(ops.REDUCE, into.dtype, (_run(ops.ADD, nothing, place, values, own),), (ops.ADD, (0,)))
+    return into + UOp(ops.RESHAPE, into.dtype, (sums,), into.shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +95,14 @@ class _Form:
     @property
     def positions(self) -> int:
         return math.prod(turns for turns, _ in self.lead) * self.count
+
+    @property
+    def blocks(self) -> int:
+        """In how many blocks the positions of a sum are taken; all their places are at most two for a position."""
+        if math.prod(turns for turns, _ in self.lead) > 1 or self.count * self.rest < _LONG:
+            return 1
+        blocks = min(_BLOCKS, 2 * self.count // self.places)
+        return blocks - blocks % _LANES if blocks > _LANES else blocks
 
 
 def _form(into: Shape, positions: Shape, aligned: Mapping[int, int], searched: Sequence[int]) -> _Form:

@@ -14,6 +14,7 @@ from lazulite.ir import ops
 from lazulite.ir.dtype import Scalar, dtypes
 from lazulite.ir.ops import Op
 from lazulite.ir.uop import UOp
+from lazulite.ir.widest import widest
 from lazulite.tensor.arrange import ArrangeMethods
 from lazulite.tensor.base import broadcast_shape, constant, counted, expanded, one_axis, plain_scalar
 from lazulite.tensor.host import HostMethods
@@ -161,7 +162,8 @@ class GatherMethods(LogicMethods, ArrangeMethods, ScanMethods, HostMethods):
         """The elements where the mask is true, as a vector.
 
         Without `size` the mask is looked at now.  With it the vector has that many elements, cut or filled up
-        with `fill_value`, and nothing is computed yet.
+        with `fill_value`, and nothing is computed yet.  The result and what it is made from take at most 4.5 times the
+        memory of float32 elements.
 
         >>> Tensor([1, 2, 3]).masked_select(Tensor([True, False, True])).tolist()
         [1, 3]
@@ -204,10 +206,13 @@ class GatherMethods(LogicMethods, ArrangeMethods, ScanMethods, HostMethods):
         """Where this vector of bools is true; with a size filled up with -1."""
         if size is None:
             return host_positions(self)[0]  # type: ignore[no-any-return]
-        before = self.cumsum(0).uop - 1
-        slot = self.uop.where(before, size)
-        numbers = UOp(ops.IOTA, dtypes.int32, (), self.shape[0])
-        return self._derived(scattered(None, expanded(UOp.const(dtypes.int32, -1), (size,)), (slot,), numbers))
+        from lazulite.tensor.compaction import positions_of
+
+        flags = widest(self.uop)
+        if not flags.shape[0]:
+            return self._derived(expanded(UOp.const(dtypes.int32, -1), (size,)))
+        numbers = self._derived(flags.cast(dtypes.int32)).cumsum(0)
+        return self._derived(positions_of(flags, numbers.uop, size))
 
 
 def _along(shape: tuple[int, ...], axis: int, places: UOp) -> list[UOp]:

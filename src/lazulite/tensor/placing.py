@@ -35,6 +35,9 @@ class PlaceMethods(PartMethods, SortMethods):
     def scatter_add(self, dim: int, index: Any, src: Any) -> Self:
         """This tensor with src[.., i, ..] added at [.., index[.., i, ..], ..].
 
+        Many values are summed up in blocks, whose number does not depend on that of the threads.  For as many
+        float32 as places it takes at most 4.5 times their memory, the result included.
+
         >>> Tensor([0, 0]).scatter_add(0, Tensor([1, 1]), Tensor([2, 3])).tolist()
         [0, 5]
         """

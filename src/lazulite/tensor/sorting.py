@@ -1,8 +1,8 @@
 """Order: sorting, the largest elements, medians and quantiles, distinct values.
 
 NaN counts as larger than everything, -0.0 as equal to 0.0; equal elements keep their order.  Sorting takes
-time that grows with the number of elements (`tensor/radix.py`); the gradient goes back to where each
-element came from.
+time and memory that grow with the number of elements (`tensor/radix.py`, `tensor/row_sort.py`), and little where only
+the first elements are wanted (`tensor/selection.py`).  The gradient goes back to where each element came from.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ class SortMethods(GatherMethods):
         """The elements along an axis in order, and the int32 positions that they come from.
 
         Equal elements keep their order, in descending order too and whatever `stable` says; NaN is larger than all
-        others, as in PyTorch.
+        others, as in PyTorch.  Time and memory grow with the number of elements: with both results a million float32
+        take at most 6.5 times their own memory.
 
         >>> [part.tolist() for part in Tensor([3, 1, 2]).sort()]
         [[1, 2, 3], [1, 2, 0]]
@@ -52,7 +53,8 @@ class SortMethods(GatherMethods):
     def topk(self, k: int, dim: int = -1, largest: bool = True, sorted_: bool = True) -> tuple[Self, Self]:
         """The `k` largest (or smallest) elements along an axis, in order, and their int32 positions.
 
-        They come in order whatever `sorted_` says.
+        They come in order whatever `sorted_` says, equal elements in theirs.  For few of many it takes one pass over
+        the elements and a tenth of their memory, for many no more than `sort`.
 
         >>> [part.tolist() for part in Tensor([3, 1, 2]).topk(2)]
         [[3, 2], [0, 2]]

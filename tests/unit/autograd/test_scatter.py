@@ -114,3 +114,36 @@ def test_every_kernel_of_a_scatter_names_the_line_that_asks_for_it() -> None:
     x = Tensor(np.arange(5, dtype=np.int32)).realize()
     kernels = (x.scatter(0, Tensor([3]), Tensor([7])) * x).explain().kernels
     assert {"test_scatter.py"} == {kernel.line.partition(":")[0].rpartition("/")[2] for kernel in kernels}
+
+
+@pytest.mark.parametrize(("places", "count"), [(7, 70_001), (1000, 100_000), (100_000, 70_001), (40_000, 80_000)])
+def test_long_sums_by_positions_do_not_depend_on_the_number_of_threads(places: int, count: int) -> None:
+    """Sums in a fixed number of blocks, some of which are not full, dropped positions among them; bit for bit."""
+    numbers = np.random.default_rng(0)
+    where = numbers.integers(-1, places + 1, count)
+    values, start = numbers.normal(size=count).astype(np.float32), numbers.normal(size=places).astype(np.float32)
+    inside = (where >= 0) & (where < places)
+    expected = start + np.bincount(where[inside], values[inside].astype(np.float64), places)
+    found = []
+    for threads in (1, 2, 4):
+        with Context(THREADS=threads):
+            held, position = Tensor(start).uop, Tensor(where.astype(np.int32)).uop
+            found.append(Tensor(start)._derived(scattered(ops.ADD, held, [position], Tensor(values).uop)).numpy())
+
+    np.testing.assert_allclose(found[0], expected, atol=1e-4 * max(1, count / places / 100))
+    assert found[0].tobytes() == found[1].tobytes() == found[2].tobytes()
+
+
+def test_the_gradient_of_a_long_sum_is_what_stands_at_the_positions() -> None:
+    where = np.random.default_rng(0).integers(0, 50, 70_000).astype(np.int32)
+    start, values = (
+        Tensor(np.zeros(50, np.float32), requires_grad=True),
+        Tensor(np.ones(70_000, np.float32), requires_grad=True),
+    )
+    weight = np.random.default_rng(1).normal(size=50).astype(np.float32)
+    (start.scatter_add(0, Tensor(where), values) * Tensor(weight)).sum().backward()
+
+    assert start.grad is not None
+    assert values.grad is not None
+    assert weight.tolist() == start.grad.tolist()
+    assert weight[where].tolist() == values.grad.tolist()
