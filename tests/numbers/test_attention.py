@@ -94,6 +94,17 @@ def test_half_attention_accumulates_in_float32():
     assert (found.numpy() == np.float16(2.0**-11)).all()
 
 
+@pytest.mark.parametrize("size", [128, 192, 256])
+def test_wide_heads_are_one_kernel(size):
+    rng = np.random.default_rng(6)
+    q, k, v = (rng.standard_normal((2, rows, size)).astype(np.float32) for rows in (512, 1536, 1536))
+    tensors = [Tensor(x).realize() for x in (q, k, v)]
+    found = tensors[0].scaled_dot_product_attention(*tensors[1:])
+
+    assert 1 == len(found.explain().kernels)
+    np.testing.assert_allclose(found.numpy(), expected(q, k, v, np.ones((512, 1536), bool)), rtol=2e-5, atol=2e-6)
+
+
 LONG = 8192
 
 

@@ -53,8 +53,8 @@ def choose_blocks(kernel: UOp, target: Target, choose: Choose) -> tuple[Step, ..
     return tuple(steps)
 
 
-def _blocked(parts: Statements) -> UOp | None:
-    """The shared range along which most bytes of the contractions' operands stand still; None where none do.
+def _blocked(parts: Statements) -> tuple[UOp | None, int]:
+    """The shared range along which most bytes of the contractions' operands stand still, None where none do; how many.
 
     Intermediates are none of them: a block has rows of its own in each.
     """
@@ -66,7 +66,7 @@ def _blocked(parts: Statements) -> UOp | None:
                 if scalar not in inside:
                     still[place] += count(load.ranges) * load.dtype.itemsize
     best = max(still, key=lambda place: (still[place], place), default=None)
-    return parts.shared[best] if best is not None and still[best] else None
+    return (parts.shared[best], still[best]) if best is not None and still[best] else (None, 0)
 
 
 def _indices(load: UOp) -> set[UOp]:
@@ -75,12 +75,13 @@ def _indices(load: UOp) -> set[UOp]:
 
 
 def _blocks(parts: Statements, target: Target) -> list[Step]:
-    """A block of rows; strips of it too, where too much would lie between writing and reading an intermediate."""
-    blocked = _blocked(parts)
+    """A block of rows; strips of it too, where too much would lie between writing and reading an intermediate, or
+    between two rows that read the same of an operand."""
+    blocked, operands = _blocked(parts)
     turns = 1 if blocked is None else extent(blocked)
     rows, strip = _rows(parts, turns, _ROWS, target), None
-    long = parts.fills_once and _bytes(parts) * min(turns, _ROWS) > target.l2 // 4
-    if long and (found := _strip(parts, target)) is not None:
+    far = _bytes(parts) * min(turns, _ROWS) > 3 * target.l2 // 8 or (turns > 1 and operands > target.l2 // 2)
+    if parts.fills_once and far and (found := _strip(parts, target)) is not None:
         strip, stripped = found
         rows = _rows(stripped, turns, _TALL, target)
     steps: list[Step] = [] if blocked is None or rows == 1 else [Block(blocked.arg[0], rows)]

@@ -18,7 +18,7 @@ strip by strip (`kernel/strips.py`), if no result is as long.  The reasons are k
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from lazulite.analysis.contraction import contraction
@@ -121,7 +121,7 @@ def _joined(
     if block is None or (again and block.elements == 1):
         return None
     gone = vanishes(loads, reader.sink, block)
-    if not (gone and _has_blocks(block) if again else _pays(producer, contractions, block, cache, gone)):
+    if not (gone and _has_blocks(block) if again else _pays(producer, reader, contractions, block, cache, gone)):
         return None
     return _merged(producer, reader, node, block)
 
@@ -138,20 +138,23 @@ def _has_blocks(block: Cut) -> bool:
     return block.turns // min(_BLOCK, extent_of(list(block.shared)[-1])) >= FEW_ROWS
 
 
-def _pays(producer: Kernel, contractions: Sequence[UOp], block: Cut, cache: int, gone: bool) -> bool:
+def _pays(
+    producer: Kernel, reader: Kernel, contractions: Sequence[UOp], block: Cut, cache: int, gone: bool
+) -> bool:  # fmt: skip
     (store,) = producer.sink.src
     size = block.elements * store.src[2].dtype.itemsize
     if block.turns < FEW_ROWS:
         return False
-    if any(_is_long(n) for n in toposort(store) if contraction(n) is not None):
+    own = [n for n in toposort(store) if contraction(n) is not None]
+    if any(map(_is_long, own)):
         return False
-    in_strips = gone and size * _BLOCK > cache // 4
-    rows = min(2 * _BLOCK if in_strips else _BLOCK, extent_of(list(block.shared)[-1]))
-    inner = {list(block.shared)[-1], list(block.shared.values())[-1]}
-    again = sum(_size(load, block) for load in _operands(contractions) if load.ranges.isdisjoint(inner))
+    again = _operand_bytes(contractions, block)
     if not again:
         return size <= cache // 2
-    near = again <= cache // 2 or again * (block.turns // rows) <= 4 * size * block.turns
+    in_strips = gone and max(again, 2 * size * _BLOCK) > cache // 2
+    rows = min(2 * _BLOCK if in_strips else _BLOCK, extent_of(list(block.shared)[-1]))
+    more = _operand_bytes(own, block) if _scratches(reader.sink) else again  # it runs in blocks as it is
+    near = again <= cache // 2 or more * (block.turns // rows) <= 4 * size * block.turns
     fits = in_strips or size * rows <= cache // 2
     return near and fits and _has_blocks(block)
 
@@ -162,11 +165,11 @@ def _is_long(product: UOp) -> bool:
     return math.prod(map(extent_of, product.src[1:])) >= _LONG
 
 
-def _operands(contractions: Sequence[UOp]) -> Iterator[UOp]:
-    seen: dict[UOp, None] = {}
-    for node in contractions:
-        seen.update(dict.fromkeys(n for n in toposort(node.src[0]) if n.op is ops.LOAD and n.src[0].op is ops.PARAM))
-    yield from seen
+def _operand_bytes(contractions: Sequence[UOp], block: Cut) -> int:
+    """How much contractions read that is the same for all rows of a block."""
+    inner = {list(block.shared)[-1], list(block.shared.values())[-1]}
+    loads = dict.fromkeys(n for c in contractions for n in toposort(c.src[0]) if n.op is ops.LOAD)
+    return sum(_size(n, block) for n in loads if n.src[0].op is ops.PARAM and n.ranges.isdisjoint(inner))
 
 
 def _size(load: UOp, block: Cut) -> int:

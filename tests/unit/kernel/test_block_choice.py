@@ -54,6 +54,14 @@ def test_long_rows_are_worked_on_in_strips_and_in_blocks_of_more():
     assert [s for s in steps if isinstance(s, Strip)]
 
 
+def test_strips_keep_operands_near_that_no_cache_holds():
+    short, wide = (choose(attention(heads=1, rows=128, keys=1024, size=size), WIDEST) for size in (16, WIDEST.l2 >> 13))
+
+    assert not [s for s in short if isinstance(s, Strip)]
+    assert [s for s in wide if isinstance(s, Strip)]
+    assert Block((1,), 64) in wide
+
+
 def test_keys_are_copied_once_for_all_blocks():
     steps = choose(attention(heads=8, rows=64, keys=128, size=16), WIDEST)
     (stage,) = [s.step for s in steps if isinstance(s, Within) and isinstance(s.step, Stage)]

@@ -28,6 +28,14 @@ def test_attention_is_one_kernel_without_memory_for_the_scores():
     verify(found.kernels[0], "KERNEL")
 
 
+@pytest.mark.parametrize(("keys", "size"), [(2048, 128), (4096, 128), (1024, 256)])
+def test_attention_with_wide_heads_is_one_kernel_where_no_cache_holds_its_keys(keys, size):
+    found = scheduled([attention(1024, keys, size)], cache=1 << 20)
+
+    assert 1 == len(found.kernels)
+    assert () == found.schedule.plan.temporaries
+
+
 def test_a_block_of_each_intermediate_is_scratch_memory():
     (kernel,) = scheduled([attention(keys=96)]).kernels
 
