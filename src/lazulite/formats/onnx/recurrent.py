@@ -1,8 +1,9 @@
-"""Recurrent layers: RNN, GRU and LSTM, in one or both directions, one graph for all steps.
+"""Recurrent layers: RNN, GRU and LSTM, in one or both directions.
 
 Shapes are (steps, batch, ..); with `layout` 1 the batch stands first.  The product with the input is one for
-all steps; what depends on the step before follows one after another.  A sequence shorter than the
-others keeps its last state, gives zeros behind it, and is reversed within its own length.
+all steps; what depends on the step before follows one after another: in one graph where there are few steps, else
+as one step that is compiled once and then replayed, so that a long sequence compiles as fast as a short one.  A
+sequence shorter than the others keeps its last state, gives zeros behind it, and is reversed within its own length.
 """
 
 from __future__ import annotations
@@ -13,9 +14,13 @@ from typing import Any, NamedTuple
 from lazulite.base.errors import FormatError
 from lazulite.formats.onnx.registry import onnx_op
 from lazulite.formats.onnx.shapes import reverse_sequence
+from lazulite.ir.size import Variable
+from lazulite.tensor.jit import jit
 from lazulite.tensor.tensor import Tensor
 
 Activation = Callable[[Tensor], Tensor]
+_UNROLLED = 16
+"""The most steps that become one graph."""
 
 _PLAIN: dict[str, Activation] = {
     "relu": Tensor.relu, "tanh": Tensor.tanh, "sigmoid": Tensor.sigmoid, "softsign": Tensor.softsign,
@@ -115,17 +120,39 @@ class _Recurrence(NamedTuple):
     def _direction(self, layer: _Layer, x: Tensor, state: State, lengths: Tensor | None) -> tuple[Tensor, State]:
         projected = x @ layer.w.transpose(0, 1)
         projected = projected if layer.wb is None else projected + layer.wb
+        learns = any(t is not None and t.requires_grad for t in (x, *state, *layer[:5]))
+        if x.shape[0] > _UNROLLED and not learns:
+            return self._replayed(layer, projected, state, lengths)
         made = []
         for step in range(x.shape[0]):
-            fresh = self.cell(layer, projected[step], state)
-            if lengths is None:
-                state = fresh
-                made.append(fresh[0])
-            else:
-                alive = (lengths > step).unsqueeze(1)
-                state = tuple([alive.where(new, old) for new, old in zip(fresh, state, strict=True)])
-                made.append(alive.where(fresh[0], 0))
+            out, state = self._step(layer, projected[step], state, None if lengths is None else lengths > step)
+            made.append(out)
         return made[0].stack(*made[1:], dim=0), state
+
+    def _replayed(self, layer: _Layer, projected: Tensor, state: State, lengths: Tensor | None) -> tuple[Tensor, State]:
+        """All steps, computed at once by replays of one."""
+        count, place = projected.shape[0], Variable("step", 0, projected.shape[0] - 1)
+        made = Tensor.zeros(count, *state[0].shape, dtype=projected.dtype, device=projected.device).contiguous()
+        made.realize(projected, *state, *[t for t in layer[:5] if t is not None])
+
+        @jit
+        def advanced(state: State, step: int) -> State:
+            alive = None if lengths is None else lengths > step
+            made[step], state = self._step(layer, projected[step], state, alive)
+            made.realize(*state)  # also where the step is a part of something that is captured
+            return state
+
+        for step in range(count):
+            state = advanced(state, place.bind(step))
+        return made, state
+
+    def _step(self, layer: _Layer, x: Tensor, state: State, alive: Tensor | None) -> tuple[Tensor, State]:
+        """What one step gives, and the state behind it; sequences that are not alive keep theirs."""
+        fresh = self.cell(layer, x, state)
+        if alive is None:
+            return fresh[0], fresh
+        kept = alive.unsqueeze(1)
+        return kept.where(fresh[0], 0), tuple([kept.where(new, old) for new, old in zip(fresh, state, strict=True)])
 
 
 def _reversed(x: Tensor, lengths: Tensor | None) -> Tensor:
