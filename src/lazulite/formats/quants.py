@@ -20,6 +20,45 @@ from lazulite.tensor.tensor import Tensor
 
 
 @dataclass(frozen=True)
+class Scale:
+    """A float for each group of a block: one of the block, times a small integer of the group where there is one."""
+
+    coarse: Tensor
+    """(rows, blocks, 1 or groups)."""
+    fine: Tensor | None = None
+    """(rows, blocks, groups)."""
+
+    def floats(self) -> Tensor:
+        """(rows, blocks, 1 or groups) in float32."""
+        return self.coarse.float() if self.fine is None else self.coarse.float() * self.fine.float()
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What the elements of blocks are made of: scale * (integer - zero), and an offset that is added or taken off."""
+
+    integers: Tensor
+    """uint8, for each block (rows, blocks, ..) its elements in order."""
+    bits: int
+    """How many bits the integers have: 2, 4 or 8."""
+    scale: Scale
+    zero: int = 0
+    offset: Scale | None = None
+    sign: int = 1
+    """-1 where the offset is taken off."""
+
+    def floats(self) -> Tensor:
+        """(rows, blocks, groups, size) in float32."""
+        scale = self.scale.floats().unsqueeze(-1)
+        integers = self.integers.cast(dtypes.int16) - self.zero if self.zero else self.integers
+        values = scale * _in_groups(integers, scale.shape[2]).float()
+        if self.offset is None:
+            return values
+        offset = self.offset.floats().unsqueeze(-1)
+        return values + offset if self.sign > 0 else values - offset
+
+
+@dataclass(frozen=True)
 class Quant:
     """One type: its number in files, its name, and the elements and bytes of a block."""
 
@@ -29,6 +68,8 @@ class Quant:
     nbytes: int
     unpack: Callable[[Tensor], Tensor]
     """From bytes of shape (rows, blocks, nbytes) to float32 of rows * blocks * elements elements, in any shape."""
+    parts: Callable[[Tensor], Parts] | None = None
+    """From the same bytes to what the elements are made of, where that is a scale and an integer."""
 
     def dequantize(self, data: Tensor, shape: tuple[int, ...]) -> Tensor:
         """The float32 elements that rows of blocks of bytes stand for."""
@@ -46,6 +87,17 @@ def _quant(number: int, elements: int, nbytes: int) -> Callable[[Callable[[Tenso
     def enter(unpack: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
         QUANTS[number] = Quant(number, unpack.__name__.upper(), elements, nbytes, unpack)
         return unpack
+
+    return enter
+
+
+def _scaled(number: int, elements: int, nbytes: int) -> Callable[[Callable[[Tensor], Parts]], Callable[..., Parts]]:
+    """Enter a type whose elements are integers with scales."""
+
+    def enter(parts: Callable[[Tensor], Parts]) -> Callable[[Tensor], Parts]:
+        name = parts.__name__.upper()
+        QUANTS[number] = Quant(number, name, elements, nbytes, lambda blocks: parts(blocks).floats(), parts)
+        return parts
 
     return enter
 
@@ -91,52 +143,53 @@ def _fifth_bits(blocks: Tensor, begin: int) -> Tensor:
 
 
 def _less(quants: Tensor, offset: int) -> Tensor:
-    """Small integers less an offset, as float32."""
-    return (quants.cast(dtypes.int8) - offset).float()
+    """Small integers less an offset."""
+    return quants.cast(dtypes.int8) - offset
 
 
 def _table(values: tuple[int, ...], indices: Tensor) -> Tensor:
-    """Small integers looked up, as float32."""
-    return Tensor(list(values), dtype=dtypes.int8, device=indices.device)[indices.cast(dtypes.int32)].float()
+    """Small integers looked up, and moved up by 128 to be without sign."""
+    table = Tensor([value + 128 for value in values], dtype=dtypes.uint8, device=indices.device)
+    return table[indices.cast(dtypes.int32)]
 
 
 def _in_groups(quants: Tensor, count: int) -> Tensor:
     """The elements of each block in so many equal groups: (rows, blocks, count, size)."""
-    return quants.flatten(2).reshape(*quants.shape[:2], count, -1)
+    return quants.reshape(*quants.shape[:2], count, -1)
 
 
 # --- blocks of 32 ----------------------------------------------------------------------------------
 
 
-@_quant(2, 32, 18)
-def q4_0(blocks: Tensor) -> Tensor:
+@_scaled(2, 32, 18)
+def q4_0(blocks: Tensor) -> Parts:
     """d * (q - 8): d in float16, 32 numbers q of 4 bits."""
-    return _halves(blocks, 0) * _less(_nibbles(blocks[..., 2:]), 8)
+    return Parts(_nibbles(blocks[..., 2:]), 4, Scale(half(blocks, 0)), zero=8)
 
 
-@_quant(3, 32, 20)
-def q4_1(blocks: Tensor) -> Tensor:
+@_scaled(3, 32, 20)
+def q4_1(blocks: Tensor) -> Parts:
     """d * q + m: d and m in float16, 32 numbers q of 4 bits."""
-    return _halves(blocks, 0) * _nibbles(blocks[..., 4:]).float() + _halves(blocks, 2)
+    return Parts(_nibbles(blocks[..., 4:]), 4, Scale(half(blocks, 0)), offset=Scale(half(blocks, 2)))
 
 
-@_quant(6, 32, 22)
-def q5_0(blocks: Tensor) -> Tensor:
+@_scaled(6, 32, 22)
+def q5_0(blocks: Tensor) -> Parts:
     """d * (q - 16): the fifth bits of all q stand before the others."""
-    return _halves(blocks, 0) * _less(_nibbles(blocks[..., 6:]) | _fifth_bits(blocks, 2), 16)
+    return Parts(_nibbles(blocks[..., 6:]) | _fifth_bits(blocks, 2), 8, Scale(half(blocks, 0)), zero=16)
 
 
-@_quant(7, 32, 24)
-def q5_1(blocks: Tensor) -> Tensor:
+@_scaled(7, 32, 24)
+def q5_1(blocks: Tensor) -> Parts:
     """d * q + m: the fifth bits of all q stand before the others."""
     quants = _nibbles(blocks[..., 8:]) | _fifth_bits(blocks, 4)
-    return _halves(blocks, 0) * quants.float() + _halves(blocks, 2)
+    return Parts(quants, 8, Scale(half(blocks, 0)), offset=Scale(half(blocks, 2)))
 
 
-@_quant(8, 32, 34)
-def q8_0(blocks: Tensor) -> Tensor:
+@_scaled(8, 32, 34)
+def q8_0(blocks: Tensor) -> Parts:
     """d * q: 32 signed bytes q."""
-    return _halves(blocks, 0) * blocks[..., 2:].bitcast(dtypes.int8).float()
+    return Parts(blocks[..., 2:] ^ 128, 8, Scale(half(blocks, 0)), zero=128)
 
 
 _STEPS = (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113)
@@ -145,30 +198,29 @@ _E2M1 = (0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12)
 """Twice the values of the 4-bit floats of OCP's microscaling formats."""
 
 
-@_quant(20, 32, 18)
-def iq4_nl(blocks: Tensor) -> Tensor:
+@_scaled(20, 32, 18)
+def iq4_nl(blocks: Tensor) -> Parts:
     """d * steps[q]."""
-    return _halves(blocks, 0) * _table(_STEPS, _nibbles(blocks[..., 2:]))
+    return Parts(_table(_STEPS, _nibbles(blocks[..., 2:])), 8, Scale(half(blocks, 0)), zero=128)
 
 
-@_quant(39, 32, 17)
-def mxfp4(blocks: Tensor) -> Tensor:
+@_scaled(39, 32, 17)
+def mxfp4(blocks: Tensor) -> Parts:
     """2^(e - 128) * e2m1[q]: a byte e, 32 numbers q of 4 bits."""
     exponent = blocks[..., :1].cast(dtypes.uint32)
     bits = (exponent < 2).where(exponent * 0x200000 + 0x200000, (exponent - 1) << 23)
-    return bits.bitcast(dtypes.float32) * _table(_E2M1, _nibbles(blocks[..., 1:]))
+    return Parts(_table(_E2M1, _nibbles(blocks[..., 1:])), 8, Scale(bits.bitcast(dtypes.float32)), zero=128)
 
 
-@_quant(40, 64, 36)
-def nvfp4(blocks: Tensor) -> Tensor:
+@_scaled(40, 64, 36)
+def nvfp4(blocks: Tensor) -> Parts:
     """Four groups of 16: a scale in unsigned e4m3 for each, then 4 bits for each element, by groups."""
     scale = blocks[..., :4]
     exponent, mantissa = (scale >> 3).cast(dtypes.int32) & 15, (scale & 7).float()
     normal = (mantissa * 0.125 + 1.0) * _power_of_two(exponent - 7)
     value = (exponent == 0).where(mantissa * 2.0**-9, normal) * 0.5
     value = ((scale == 0) | (scale == 0x7F)).where(0.0, value)
-    quants = _in_groups(blocks[..., 4:], 4)
-    return value.unsqueeze(-1) * _table(_E2M1, _nibbles(quants))
+    return Parts(_table(_E2M1, _nibbles(_in_groups(blocks[..., 4:], 4))), 8, Scale(value), zero=128)
 
 
 def _power_of_two(exponent: Tensor) -> Tensor:
@@ -179,75 +231,71 @@ def _power_of_two(exponent: Tensor) -> Tensor:
 # --- blocks of 256, in groups of 16 or 32 ------------------------------------------------------------
 
 
-@_quant(10, 256, 84)
-def q2_k(blocks: Tensor) -> Tensor:
+@_scaled(10, 256, 84)
+def q2_k(blocks: Tensor) -> Parts:
     """Groups of 16: d * s * q - m * t with s and t of 4 bits, q of 2."""
-    scales, (d, m) = blocks[..., :16], (_halves(blocks, 80), _halves(blocks, 82))
-    factor, offset = d * (scales & 15).float(), m * (scales >> 4).float()
-    quants = _in_groups(_fields(_in_groups(blocks[..., 16:80], 2), 2, 4), 16)
-    return factor.unsqueeze(-1) * quants.float() - offset.unsqueeze(-1)
+    scales = blocks[..., :16]
+    quants = _fields(_in_groups(blocks[..., 16:80], 2), 2, 4)
+    factor, offset = Scale(half(blocks, 80), scales & 15), Scale(half(blocks, 82), scales >> 4)
+    return Parts(quants, 2, factor, offset=offset, sign=-1)
 
 
-@_quant(11, 256, 110)
-def q3_k(blocks: Tensor) -> Tensor:
-    """Groups of 16: d * (s - 32) * q with s of 6 bits; q has 2 bits, and 4 is taken off where a third is 0."""
+@_scaled(11, 256, 110)
+def q3_k(blocks: Tensor) -> Parts:
+    """Groups of 16: d * (s - 32) * (q - 4) with s of 6 bits; q has 2 bits, and a third one elsewhere."""
     low = _fields(blocks[..., 96:104], 4, 2).flatten(-2)
     high = _fields(blocks[..., 104:108], 2, 4).flatten(-2)
-    factor = _halves(blocks, 108) * _less(low | (high << 4), 32)
     quants = _in_groups(_fields(_in_groups(blocks[..., 32:96], 2), 2, 4), 16)
-    missing = _in_groups(_fields(blocks[..., :32], 1, 8) ^ 1, 16)
-    return factor.unsqueeze(-1) * (quants.cast(dtypes.int8) - (missing << 2).cast(dtypes.int8)).float()
+    third = _in_groups(_fields(blocks[..., :32], 1, 8), 16) << 2
+    return Parts(quants | third, 4, Scale(half(blocks, 108), _less(low | (high << 4), 32)), zero=4)
 
 
 def _scales_and_minima(packed: Tensor) -> tuple[Tensor, Tensor]:
-    """Eight pairs of 6-bit numbers out of 12 bytes, as float32, with an axis of one element behind."""
+    """Eight pairs of 6-bit numbers out of 12 bytes."""
     first, second, third = packed[..., :4], packed[..., 4:8], packed[..., 8:]
     scales = (first & 63).cat((third & 15) | ((first >> 6) << 4), dim=-1)
     minima = (second & 63).cat((third >> 4) | ((second >> 6) << 4), dim=-1)
-    return scales.float(), minima.float()
+    return scales, minima
 
 
-@_quant(12, 256, 144)
-def q4_k(blocks: Tensor) -> Tensor:
+@_scaled(12, 256, 144)
+def q4_k(blocks: Tensor) -> Parts:
     """Groups of 32: d * s * q - m * t with s and t of 6 bits, q of 4."""
     scales, minima = _scales_and_minima(blocks[..., 4:16])
-    factor, offset = _halves(blocks, 0) * scales, _halves(blocks, 2) * minima
-    quants = _in_groups(_fields(_in_groups(blocks[..., 16:], 4), 4, 2), 8)
-    return factor.unsqueeze(-1) * quants.float() - offset.unsqueeze(-1)
+    quants = _fields(_in_groups(blocks[..., 16:], 4), 4, 2)
+    return Parts(quants, 4, Scale(half(blocks, 0), scales), offset=Scale(half(blocks, 2), minima), sign=-1)
 
 
-@_quant(13, 256, 176)
-def q5_k(blocks: Tensor) -> Tensor:
+@_scaled(13, 256, 176)
+def q5_k(blocks: Tensor) -> Parts:
     """As Q4_K, with the fifth bits of all q in 32 bytes before the others."""
     scales, minima = _scales_and_minima(blocks[..., 4:16])
-    factor, offset = _halves(blocks, 0) * scales, _halves(blocks, 2) * minima
     quants = _in_groups(_fields(_in_groups(blocks[..., 48:], 4), 4, 2), 8) | (_fields(blocks[..., 16:48], 1, 8) << 4)
-    return factor.unsqueeze(-1) * quants.float() - offset.unsqueeze(-1)
+    return Parts(quants, 8, Scale(half(blocks, 0), scales), offset=Scale(half(blocks, 2), minima), sign=-1)
 
 
-@_quant(14, 256, 210)
-def q6_k(blocks: Tensor) -> Tensor:
+@_scaled(14, 256, 210)
+def q6_k(blocks: Tensor) -> Parts:
     """Groups of 16: d * s * (q - 32) with s a signed byte, q of 6 bits: 4 low ones and 2 high ones."""
-    factor = _halves(blocks, 208) * blocks[..., 192:208].bitcast(dtypes.int8).float()
     low = _in_groups(_fields(_in_groups(blocks[..., :128], 2), 4, 2), 16)
     high = _in_groups(_fields(_in_groups(blocks[..., 128:192], 2), 2, 4), 16)
-    return factor.unsqueeze(-1) * _less(low | (high << 4), 32)
+    return Parts(low | (high << 4), 8, Scale(half(blocks, 208), blocks[..., 192:208].bitcast(dtypes.int8)), zero=32)
 
 
-@_quant(23, 256, 136)
-def iq4_xs(blocks: Tensor) -> Tensor:
+@_scaled(23, 256, 136)
+def iq4_xs(blocks: Tensor) -> Parts:
     """Groups of 32: d * (s - 32) * steps[q] with s of 6 bits."""
     high = _each(blocks[..., 2:4].bitcast(dtypes.uint16), 2, 8).flatten(-2).cast(dtypes.uint8)
     low = _each(blocks[..., 4:8], 4, 2).flatten(-2)
-    factor = _halves(blocks, 0) * _less(low | (high << 4), 32)
-    return factor.unsqueeze(-1) * _table(_STEPS, _nibbles(_in_groups(blocks[..., 8:], 8)))
+    scale = Scale(half(blocks, 0), _less(low | (high << 4), 32))
+    return Parts(_table(_STEPS, _nibbles(_in_groups(blocks[..., 8:], 8))), 8, scale, zero=128)
 
 
 # --- ternary -----------------------------------------------------------------------------------------
 
 
-@_quant(34, 256, 54)
-def tq1_0(blocks: Tensor) -> Tensor:
+@_scaled(34, 256, 54)
+def tq1_0(blocks: Tensor) -> Parts:
     """d * (q - 1): five numbers 0 to 2 in a byte, as the first digits of a fraction in base 3."""
 
     def digits(packed: Tensor, count: int) -> Tensor:
@@ -255,13 +303,13 @@ def tq1_0(blocks: Tensor) -> Tensor:
         return (packed.unsqueeze(-2) * powers).flatten(-2)
 
     fractions = digits(blocks[..., :32], 5).cat(digits(blocks[..., 32:48], 5), digits(blocks[..., 48:52], 4), dim=-1)
-    return _halves(blocks, 52) * _less((fractions.cast(dtypes.uint16) * 3) >> 8, 1)
+    return Parts(((fractions.cast(dtypes.uint16) * 3) >> 8).cast(dtypes.uint8), 2, Scale(half(blocks, 52)), zero=1)
 
 
-@_quant(35, 256, 66)
-def tq2_0(blocks: Tensor) -> Tensor:
+@_scaled(35, 256, 66)
+def tq2_0(blocks: Tensor) -> Parts:
     """d * (q - 1): q of 2 bits."""
-    return _halves(blocks, 64) * _less(_fields(_in_groups(blocks[..., :64], 2), 2, 4).flatten(2), 1)
+    return Parts(_fields(_in_groups(blocks[..., :64], 2), 2, 4), 2, Scale(half(blocks, 64)), zero=1)
 
 
 # --- lattices ----------------------------------------------------------------------------------------

@@ -1,22 +1,21 @@
 """Quantised matrices packed for products with few rows, as when a text is continued token by token.
 
 Such a product reads each weight once, so what counts is how few instructions a weight takes.  `PackedMatrix` holds the
-small integers of 32-element blocks as words of 32 bits, those of neighbouring rows side by side.  The
-row that is multiplied is rounded to 16 bits for each block (an error of 2^-16 of its largest element, an eighth of a
+small integers of groups of 16 or 32 elements as words of 32 bits, those of neighbouring rows side by side.  The
+row that is multiplied is rounded to 16 bits for each group (an error of 2^-16 of its largest element, an eighth of a
 per cent of what 8 bits would lose), so that `dot2` adds two products at once, exactly.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from math import gcd
 
-from lazulite.formats.quants import Quant
+from lazulite.formats.quants import Quant, Scale
 from lazulite.ir.dtype import dtypes
 from lazulite.tensor.tensor import Tensor
 
 BLOCK = 32
+"""The most elements of a group."""
 _TILE = 32
 """How many rows of a matrix lie side by side, at most."""
 MOST_ROWS = 8
@@ -24,87 +23,88 @@ MOST_ROWS = 8
 _LARGEST = 32767.0
 
 
-@dataclass(frozen=True)
-class _Layout:
-    """Where the parts of a block are: its integers without signs, what to take off each, and its floats."""
+class _Scales:
+    """A float for each group, made where it is used: one of a block, times a small integer where there is one."""
 
-    bits: int
-    integers: Callable[[Tensor], Tensor]
-    """From bytes (.., nbytes) to uint8 (.., 32)."""
-    zero: int = 0
-    offset: int | None = None
-    """The byte at which a float16 stands that is added to every element."""
+    def __init__(self, scale: Scale, tile: int) -> None:
+        self.coarse = _side_by_side(scale.coarse, tile)
+        self.fine = None if scale.fine is None else _side_by_side(scale.fine, tile)
 
+    @property
+    def memory(self) -> list[Tensor]:
+        return [self.coarse] if self.fine is None else [self.coarse, self.fine]
 
-def _nibbles(data: Tensor) -> Tensor:
-    return (data & 15).cat(data >> 4, dim=-1)
-
-
-_LAYOUTS: Mapping[str, _Layout] = {
-    "Q4_0": _Layout(4, lambda blocks: _nibbles(blocks[..., 2:]), zero=8),
-    "Q4_1": _Layout(4, lambda blocks: _nibbles(blocks[..., 4:]), offset=2),
-    "Q8_0": _Layout(8, lambda blocks: blocks[..., 2:] ^ 128, zero=128),
-}
-"""By name of the type; the other types are multiplied as floats."""
+    def floats(self, groups: int) -> Tensor:
+        """(tiles, groups, tile)."""
+        tiles, blocks, given, tile = self.coarse.shape
+        coarse = self.coarse.float().expand(tiles, blocks, max(given, groups // blocks), tile)
+        floats = coarse if self.fine is None else coarse * self.fine.float()
+        return floats.reshape(tiles, groups, tile)
 
 
 class PackedMatrix:
-    """A matrix (out, in) of one of the types in `_LAYOUTS`."""
+    """A matrix (out, in) of a type whose elements are integers with scales."""
 
     def __init__(self, kind: Quant, data: Tensor) -> None:
-        layout = _LAYOUTS[kind.name]
+        assert kind.parts is not None
+        parts = kind.parts(data.reshape(data.shape[0], -1, kind.nbytes))
         tile = gcd(data.shape[0], _TILE)
-        blocks = data.reshape(data.shape[0] // tile, tile, -1, kind.nbytes)
-        self.bits, self.zero = layout.bits, layout.zero
-        self.words = _words(layout.integers(blocks), layout.bits).permute(0, 2, 3, 1).contiguous()
-        self.scales = _floats(blocks, 0)
-        self.offsets = None if layout.offset is None else _floats(blocks, layout.offset)
-        self.words.realize(self.scales, *([] if self.offsets is None else [self.offsets]))
+        self.bits, self.zero, self.sign = parts.bits, parts.zero, parts.sign
+        found = [scale.fine for scale in (parts.scale, parts.offset) if scale is not None and scale.fine is not None]
+        self.group = min(BLOCK, kind.elements // max([parts.scale.coarse.shape[2], *[fine.shape[2] for fine in found]]))
+        integers = parts.integers.reshape(data.shape[0], -1, self.group)
+        self.words = _side_by_side(_words(integers, parts.bits), tile)
+        self.scales = _Scales(parts.scale, tile)
+        self.offsets = None if parts.offset is None else _Scales(parts.offset, tile)
+        self.words.realize(*self.scales.memory, *([] if self.offsets is None else self.offsets.memory))
 
     def times(self, x: Tensor) -> Tensor:
         """The products (rows, out) with rows of floats (rows, in)."""
-        rows, (tiles, blocks, _, tile) = x.shape[0], self.words.shape
-        parts = x.reshape(rows, 1, blocks, BLOCK)
+        rows, (tiles, groups, _, tile) = x.shape[0], self.words.shape
+        parts = x.reshape(rows, 1, groups, self.group)
         scales = parts.abs().max(-1, keepdim=True) * (1.0 / _LARGEST)
         rounded = (scales > 0).where(parts / scales, 0.0).round().cast(dtypes.int16)
-        pairs = rounded.bitcast(dtypes.int32).reshape(rows, 1, blocks, -1, 16 // self.bits, 1)
-        mask = 0x000F000F if self.bits == 4 else 0x00FF00FF
+        pairs = rounded.bitcast(dtypes.int32).reshape(rows, 1, groups, -1, 16 // self.bits, 1)
+        mask = ((1 << self.bits) - 1) * 0x00010001
         total = (self.words & mask).dot2(pairs[..., 0, :])
         for place in range(1, 16 // self.bits):
             total = total + ((self.words >> (self.bits * place)) & mask).dot2(pairs[..., place, :])
-        sums = total.sum(3)  # (rows, tiles, blocks, tile)
+        sums = total.sum(3)  # (rows, tiles, groups, tile)
         if self.zero:
             sums = sums - rounded.cast(dtypes.int32).sum(-1, keepdim=True) * self.zero
-        products = sums.float() * (scales * self.scales.float())
+        products = sums.float() * (scales * self.scales.floats(groups))
         if self.offsets is not None:
-            products = parts.sum(-1, keepdim=True) * self.offsets.float() + products
+            totals = parts.sum(-1, keepdim=True) * self.sign
+            products = totals * self.offsets.floats(groups) + products
         return products.sum(2).reshape(rows, tiles * tile)
 
     def floats(self) -> Tensor:
         """The elements (in, out), each made where it is used; bit by bit those of the type's definition."""
-        tiles, blocks, _, tile = self.words.shape
+        tiles, groups, _, tile = self.words.shape
         places = Tensor.arange(32 // self.bits, device=self.words.device)
         shifts = ((places >> 1) * self.bits + (places & 1) * 16).unsqueeze(1)
-        integers = ((self.words.unsqueeze(3) >> shifts) & ((1 << self.bits) - 1)).reshape(tiles, blocks, BLOCK, tile)
-        floats = (integers - self.zero).float() * self.scales.float().unsqueeze(2)
+        integers = (self.words.unsqueeze(3) >> shifts) & ((1 << self.bits) - 1)
+        integers = integers.reshape(tiles, groups, self.group, tile)
+        floats = (integers - self.zero).float() * self.scales.floats(groups).unsqueeze(2)
         if self.offsets is not None:
-            floats = floats + self.offsets.float().unsqueeze(2)
-        return floats.permute(1, 2, 0, 3).reshape(blocks * BLOCK, tiles * tile)
+            offsets = self.offsets.floats(groups).unsqueeze(2)
+            floats = floats + offsets if self.sign > 0 else floats - offsets
+        return floats.permute(1, 2, 0, 3).reshape(groups * self.group, tiles * tile)
 
 
 def can_pack(kind: Quant) -> bool:
     """Whether matrices of the type have this form."""
-    return kind.name in _LAYOUTS
+    return kind.parts is not None
 
 
-def _floats(blocks: Tensor, begin: int) -> Tensor:
-    """The float16 at a byte of each block, (tiles, blocks, tile)."""
-    found = blocks[..., begin : begin + 2].bitcast(dtypes.float16)
-    return found.reshape(blocks.shape[:-1]).permute(0, 2, 1).contiguous()
+def _side_by_side(x: Tensor, tile: int) -> Tensor:
+    """What belongs to rows (out, .., n) with so many rows side by side: (out / tile, .., n, tile)."""
+    tiles = x.reshape(x.shape[0] // tile, tile, *x.shape[1:])
+    return tiles.permute(0, *range(2, tiles.ndim), 1).contiguous()
 
 
 def _words(integers: Tensor, bits: int) -> Tensor:
-    """Integers (.., 32) in words (.., count): those at even places in low halves, their neighbours in the high ones."""
+    """Integers (.., size) in words (.., count): those at even places in low halves, their neighbours in the high ones."""
     half = 16 // bits
     groups = integers.cast(dtypes.uint32).reshape(*integers.shape[:-1], -1, half, 2)
     words = groups[..., 0, 0] | (groups[..., 0, 1] << 16)

@@ -102,7 +102,10 @@ def on_host(value: Value) -> Host:
 
 
 def accepted(value: Any, device: str) -> Value:
-    """What a user gives for an input: tensors as they are, numbers as tensors, texts as arrays."""
+    """What a user gives for an input: tensors as they are, numbers as tensors, texts as arrays.
+
+    A single integer or truth value, such as a rate or a count, is known and stays on the host: it may decide.
+    """
     if isinstance(value, Tensor | Coded) or value is None:
         return value
     if isinstance(value, list | tuple) and any(hasattr(item, "shape") for item in value):
@@ -111,7 +114,8 @@ def accepted(value: Any, device: str) -> Value:
     name = str(array.dtype)
     if name in CODED:
         return Coded(Tensor(numpy.ascontiguousarray(array).view("uint8"), device=device), name)
-    return array if array.dtype.kind in "OUS" else Tensor(array, device=device)
+    known = array.dtype.kind in "OUS" or (array.dtype.kind in "iub" and not array.shape and name in _STORED)
+    return numpy.asarray(array) if known else Tensor(array, device=device)
 
 
 def read_tensor(data: TensorData, source: Source, files: ExternalFiles, device: str, field: str) -> Value:
