@@ -23,6 +23,8 @@ _NUMBERS = {dtype: number for number, dtype in PLAIN.items()}
 _FLOAT32, _BOOL, _STRING, _ARRAY, _FLOAT64 = 6, 7, 8, 9, 12
 _INTEGERS = ((4, "I", 0, 1 << 32), (5, "i", -(1 << 31), 1 << 31), (10, "Q", 0, 1 << 64), (11, "q", -(1 << 63), 1 << 63))
 """Types of integers, the preferred first: number, letter of `struct`, and the range of values."""
+_LISTED = (_INTEGERS[1], _INTEGERS[0], *_INTEGERS[2:])
+"""The same for lists: other programs look for kinds of tokens and the like as signed numbers."""
 
 
 class Packed(NamedTuple):
@@ -100,17 +102,19 @@ def _value(key: str, value: Any, function: str) -> bytes:
         )
     if value and all(isinstance(part, str) for part in value):
         return struct.pack("<IIQ", _ARRAY, _STRING, len(value)) + b"".join(map(_text, value))
-    kind, letter = _number_type(key, value, function)
+    kind, letter = _number_type(key, value, function, _LISTED)
     return struct.pack(f"<IIQ{len(value)}{letter}", _ARRAY, kind, len(value), *value)
 
 
-def _number_type(key: str, values: Sequence[Any], function: str) -> tuple[int, str]:
+def _number_type(
+    key: str, values: Sequence[Any], function: str, integers: Sequence[tuple[int, str, int, int]] = _INTEGERS
+) -> tuple[int, str]:
     """The smallest type that holds numbers exactly, and its letter of `struct`."""
     kinds = {type(value) for value in values}
     if kinds == {bool}:
         return _BOOL, "?"
     if kinds <= {int}:
-        for kind, letter, least, beyond in _INTEGERS:
+        for kind, letter, least, beyond in integers:
             if all(least <= value < beyond for value in values):
                 return kind, letter
     if kinds == {float}:

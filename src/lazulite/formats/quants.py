@@ -155,7 +155,7 @@ def _table(values: tuple[int, ...], indices: Tensor) -> Tensor:
 
 def _in_groups(quants: Tensor, count: int) -> Tensor:
     """The elements of each block in so many equal groups: (rows, blocks, count, size)."""
-    return quants.reshape(*quants.shape[:2], count, -1)
+    return quants.reshape(*quants.shape[:2], count, prod(quants.shape[2:]) // count)
 
 
 # --- blocks of 32 ----------------------------------------------------------------------------------

@@ -104,7 +104,7 @@ def _side_by_side(x: Tensor, tile: int) -> Tensor:
 
 
 def _words(integers: Tensor, bits: int) -> Tensor:
-    """Integers (.., size) in words (.., count): those at even places in low halves, their neighbours in the high ones."""
+    """Integers (.., size) in words (.., count): those at even places in low halves, their neighbours in high ones."""
     half = 16 // bits
     groups = integers.cast(dtypes.uint32).reshape(*integers.shape[:-1], -1, half, 2)
     words = groups[..., 0, 0] | (groups[..., 0, 1] << 16)
