@@ -160,3 +160,34 @@ def test_a_million_elements_are_sorted_stably() -> None:
 
     np.testing.assert_array_equal(np.sort(values), ordered.numpy())
     np.testing.assert_array_equal(np.argsort(values, kind="stable"), places.numpy())
+
+
+SPECIAL = {
+    "float32": [np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-45, -1e-45, 3.4028235e38, -3.4028235e38, 1.0],
+    "float64": [np.nan, np.inf, -np.inf, 0.0, -0.0, 5e-324, -5e-324, 1.7976931348623157e308, -1.0],
+    "float16": [np.nan, np.inf, -np.inf, 0.0, -0.0, 6e-8, -6e-8, 65504.0, -65504.0],
+}
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("size", [129, 20_001])
+def test_limits_of_each_type_are_sorted_alike_on_any_number_of_threads(dtype: str, size: int) -> None:
+    """Sizes of the kernel for one row and of that for blocks; many equal elements."""
+    if dtype in SPECIAL:
+        few = np.array(SPECIAL[dtype], dtype)
+    else:
+        ends = (0, 1) if dtype == "bool" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+        few = np.array([ends[0], ends[1], 0, 1, ends[0] // 2, ends[1] // 2], dtype)
+    x = np.random.default_rng(size).choice(few, size)
+    expected = ordered(x, False)
+    for threads in (1, 2, 3, 4):
+        with Context(THREADS=threads):
+            values, order = Tensor(x).sort()
+            assert expected.tolist() == order.tolist()
+        assert x[expected].tobytes() == values.numpy().tobytes()
+
+
+def test_bfloat16_is_sorted_by_its_values() -> None:
+    x = np.random.default_rng(0).normal(size=300).astype(np.float32).view(np.uint32) & 0xFFFF0000
+    values = x.view(np.float32)
+    assert np.argsort(values, kind="stable").tolist() == Tensor(values).cast("bfloat16").argsort().tolist()
