@@ -46,7 +46,7 @@ class UOp:
     """
 
     __slots__ = (
-        "__weakref__", "_bounds", "_ranges", "_shape", "arg", "dtype", "has_effects", "memory", "op", "origin", "src",
+        "__weakref__", "_bounds", "_shape", "arg", "dtype", "has_effects", "memory", "op", "origin", "ranges", "src",
     )  # fmt: skip
     op: Op
     dtype: DType
@@ -56,11 +56,12 @@ class UOp:
     """The line of the user's program that first made this value, or None; for messages, not part of the node."""
     _shape: tuple[int, ...] | None
     _bounds: tuple[Scalar, Scalar] | None
-    _ranges: frozenset[UOp] | None
     memory: Any
     """What the engine notes about where this value is in memory, or None; not part of the node."""
     has_effects: bool
     """Whether stores or calls of a hand-written graph lie in or below this node."""
+    ranges: frozenset[UOp]
+    """The free RANGEs: those over which this value or effect still varies."""
 
     def __new__(cls, op: Op, dtype: DType, src: tuple[UOp, ...] = (), arg: Any = None) -> UOp:
         key = (op, dtype, src, arg)
@@ -72,12 +73,15 @@ class UOp:
         self = object.__new__(cls)
         self.op, self.dtype, self.src, self.arg = op, dtype, src, arg
         self.origin = self.memory = self._shape = self._bounds = None
-        self._ranges = None if src else _NO_RANGES
-        effects = op in _EFFECTS
+        effects, free = op in _EFFECTS, _NO_RANGES
         for source in src:
             if source.has_effects:
                 effects = True
+            inner = source.ranges
+            if inner and inner is not free and not inner <= free:
+                free = free | inner if free else inner
         self.has_effects = effects
+        self.ranges = _left_free(self, free) if op in _BINDING else free
         entry = _Entry(self, _forget)
         entry.key = key
         while True:  # another thread may have entered an equal node meanwhile: the first one stays
@@ -159,12 +163,6 @@ class UOp:
     @property
     def vmax(self) -> Scalar:
         return (self._bounds or self.bounds)[1]
-
-    @property
-    def ranges(self) -> frozenset[UOp]:
-        """The free RANGEs: those over which this value or effect still varies."""
-        found = self._ranges
-        return _free_ranges(self) if found is None else found
 
     @property
     def base(self) -> UOp:
@@ -354,32 +352,25 @@ def some_nodes(most: int) -> list[UOp]:
     return [node for node in entries if node is not None]
 
 
-def _free_ranges(node: UOp) -> frozenset[UOp]:
-    """Find and note the free ranges of a node, and of everything below that lacks them.
+_BINDING = frozenset({ops.RANGE, ops.REDUCE, ops.MMA, ops.FOR, ops.STORE})
+
+
+def _left_free(node: UOp, free: frozenset[UOp]) -> frozenset[UOp]:
+    """The free ranges of a node, given those of its sources.
 
     A range varies with what its extent varies with.  A `REDUCE` and an `MMA` close their ranges, a `FOR` its own,
     and a `STORE` ends what it writes from registers.
     """
-    op, src, free = node.op, node.src, _NO_RANGES
-    for source in src:
-        inner = source._ranges
-        if inner is None:
-            derive(node, "_ranges", _free_ranges)
-            return node.ranges
-        if inner and inner is not free and not inner <= free:
-            free = free | inner if free else inner
+    op, src = node.op, node.src
     if op is ops.RANGE:
-        free = free | {node}
-    elif op is ops.REDUCE and len(src) > 1:
-        free = free.difference(src[1:])
-    elif op is ops.MMA:
-        free = free.difference(src[3:])
-    elif op is ops.FOR:
-        free = free - {src[0]}
-    elif op is ops.STORE:
-        free = frozenset([r for r in free if r.arg[1] in ("loop", "parallel")])
-    node._ranges = free
-    return free
+        return free | {node}
+    if op is ops.REDUCE:
+        return free.difference(src[1:])
+    if op is ops.MMA:
+        return free.difference(src[3:])
+    if op is ops.FOR:
+        return free - {src[0]}
+    return frozenset([r for r in free if r.arg[1] in ("loop", "parallel")])
 
 
 # --- walking -----------------------------------------------------------------------------------
