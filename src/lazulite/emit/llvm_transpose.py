@@ -43,7 +43,8 @@ class TransposeWriter(MemoryWriter):
 
     def __init__(self, linear: UOp) -> None:
         super().__init__(linear)
-        self.blocks = {node: block for node in self.nodes if (block := self._block(node)) is not None}
+        stores = [node for node in self.nodes if node.op is ops.STORE]
+        self.blocks = {store: block for store in stores if (block := self._block(store)) is not None}
         self.moved = frozenset(store.src[2] for store, block in self.blocks.items() if block.word is not None)
         """Loads that are written together with their stores."""
 
@@ -186,7 +187,7 @@ class TransposeWriter(MemoryWriter):
 
     def _block(self, node: UOp) -> _Block | None:
         """What a store writes together; None where its lanes are neighbours, or none of its rows are."""
-        if node.op is not ops.STORE or self.is_static(node.src[2]):
+        if self.is_static(node.src[2]):
             return None
         form, parts = self.form(node), self.addresses[node.src[1]]
         if form.lane is None or form.units or form.lanes & (form.lanes - 1) or self.form(node.src[2]).lane is None:
