@@ -159,13 +159,12 @@ def in_vectors(store: UOp, copies: Sequence[UOp], number: int, lanes: int) -> UO
     together = across and width < _WIDE and written is not None and coefficient(store.src[1], lane) == extent(written)
     most = min(lanes, max(2, _SQUARE_BYTES // width)) if across and not together else lanes
     beside = None if across else _beside(store, within, lane, lanes)
-    store, loops = _split(store, loops, lane, min(most, 1 << (extent(lane) - 1).bit_length()), "lane")
+    registers = {lane: (min(most, 1 << (extent(lane) - 1).bit_length()), "lane")}
     if beside is not None:
-        store, loops = _split(store, loops, beside, min(_LINE_BYTES // (width * extent(lane)), extent(beside)), "row")
+        registers[beside] = min(_LINE_BYTES // (width * extent(lane)), extent(beside)), "row"
     if written is not None and across:
-        store, loops = _split(store, loops, written, min(lanes, extent(written)), "row")
-        store, loops = _innermost(store, loops, lane)  # what is left of a line that was read is wanted next
-    return in_loops(store, loops)
+        registers[written] = min(lanes, extent(written)), "row"
+    return _in_registers(store, loops, registers, lane if across else None)
 
 
 def _beside(store: UOp, loops: Sequence[UOp], lane: UOp, lanes: int) -> UOp | None:
@@ -176,27 +175,31 @@ def _beside(store: UOp, loops: Sequence[UOp], lane: UOp, lanes: int) -> UOp | No
     return next((r for r in loops if coefficient(store.src[1], r) == few), None)
 
 
-def _innermost(store: UOp, loops: Sequence[UOp], r: UOp) -> tuple[UOp, list[UOp]]:
-    """The loop over blocks of a range inside of all others."""
-    outer = next((each for each in loops if each.arg[0] == (*r.arg[0], 0)), None)
-    if outer is None:
-        return store, list(loops)
-    last = max(each.arg[0] for each in loops)
-    moved = outer.replace(arg=((*last, 1), "loop"))
-    return replace_ranges([store], {outer: moved})[0], [moved if each is outer else each for each in loops]
+def _in_registers(
+    store: UOp, loops: Sequence[UOp], registers: Mapping[UOp, tuple[int, str]], last: UOp | None
+) -> UOp:  # fmt: skip
+    """The nest with so many turns of some loops in registers of a kind; a gate where there are fewer.
 
-
-def _split(store: UOp, loops: Sequence[UOp], r: UOp, size: int, kind: str) -> tuple[UOp, list[UOp]]:
-    """So many turns of a loop in registers; a gate where there are fewer."""
-    order, turns = r.arg[0], extent(r)
-    inner = UOp(ops.RANGE, dtypes.index, (index(size),), ((*order, 1), kind))
-    outer = r.replace(src=(index(-(-turns // size)),), arg=((*order, 0), "loop"))
-    first = outer * size if turns % size == 0 else (outer * size).minimum(turns - size)
-    place = inner if turns <= size else _plus(first, inner)
-    (store,) = replace_ranges([store], {r: place})
-    if turns < size:
-        store = gated(store, place < turns)
-    return store, [outer if each is r else each for each in loops if each is not r or turns > size]
+    The loop over blocks of `last` is inside of all others: what is left of a line that was read is wanted next.
+    """
+    orders = {r: (*r.arg[0], 0) if r in registers else r.arg[0]
+              for r in loops if r not in registers or extent(r) > registers[r][0]}  # fmt: skip
+    if last is not None and last in orders:
+        orders[last] = (*max(orders.values()), 1)
+    outside, table, gates = [r for r in loops if r not in registers], dict[UOp, UOp](), list[UOp]()
+    for r, (size, kind) in registers.items():
+        turns, inner = extent(r), UOp(ops.RANGE, dtypes.index, (index(size),), ((*r.arg[0], 1), kind))
+        table[r] = inner
+        if turns > size:
+            outer = r.replace(src=(index(-(-turns // size)),), arg=(orders[r], "loop"))
+            outside.append(outer)
+            table[r] = _plus(outer * size if turns % size == 0 else (outer * size).minimum(turns - size), inner)
+        elif turns < size:
+            gates.append(inner < turns)
+    (store,) = replace_ranges([store], table)
+    for gate in gates:
+        store = gated(store, gate)
+    return in_loops(store, outside)
 
 
 def gated(store: UOp, gate: UOp) -> UOp:
