@@ -76,15 +76,37 @@ def _arguments(shared: Sequence[UOp], scratch: Sequence[UOp], first: int) -> tup
 
 
 def numbered_statements(parts: Statements) -> Statements:
-    """The same as `split_statements` finds when they are joined: arguments in order, behind those of the kernel."""
+    """The same as `split_statements` finds when they are joined: statements and their arguments in the order in which
+    they are needed, arguments behind those of the kernel."""
     own = {*parts.scalars, *parts.memory}
     nodes = [n for n in toposort(*parts.kernels) if n.op in (ops.PARAM, ops.SCALAR) and n not in own]
-    shared, scratch = by_order(parts.shared), parts.scratch
+    places = _as_needed(parts) if parts.fills_once else list(range(len(parts.memory)))
+    shared, scratch = by_order(parts.shared), [parts.scratch[place] for place in places]
     scalars, memory = _arguments(shared, scratch, 1 + max(node.arg[0] for node in nodes))
     old = dict(zip(parts.shared, parts.scalars, strict=True))
-    table = dict(zip((*[old[r] for r in shared], *parts.memory), (*scalars, *memory), strict=True))
-    kernels = substitute(parts.kernels, table)
+    before = [*[old[r] for r in shared], *[parts.memory[place] for place in places]]
+    table = dict(zip(before, (*scalars, *memory), strict=True))
+    kernels = substitute([*[parts.kernels[place] for place in places], parts.kernels[-1]], table)
     return Statements(tuple(shared), tuple(scalars), tuple(scratch), tuple(memory), tuple(kernels))
+
+
+def _as_needed(parts: Statements) -> list[int]:
+    """The statements that fill memory in the order in which the results need them, each after what it needs itself.
+
+    Recursion is as deep as statements feed one another.
+    """
+    numbers = {memory: number for number, memory in enumerate(parts.memory)}
+    found: dict[int, None] = {}
+
+    def visit(number: int) -> None:
+        for node in toposort(parts.kernels[number]):
+            other = numbers.get(node)
+            if other is not None and other != number and other not in found:
+                visit(other)
+        found[number] = None
+
+    visit(len(parts.kernels) - 1)
+    return list(found)[:-1]
 
 
 def join_statements(parts: Statements) -> UOp:
