@@ -7,6 +7,7 @@ c turns, are walked through linearly.  A range of panels stays whole, for a tile
 
 from __future__ import annotations
 
+from lazulite.analysis.repeats import repeats
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.uop import UOp, index, toposort
@@ -33,6 +34,8 @@ def _border(sink: UOp) -> tuple[UOp, int] | None:
     if not any(node.op in _CUTS for node in nodes):
         return None
     whole = {r for r, _ in panels(nodes).values()}
+    for store in sink.src:  # turns that store to one element again are told apart by nothing but their order
+        whole |= repeats(store.src[1], store.ranges) if store.op is ops.STORE else frozenset()
     accesses = [node for node in nodes if node.op in (ops.LOAD, ops.STORE)]
     best: tuple[UOp, int] | None = None
     for node in toposort(*[access.src[1] for access in accesses], enter=lambda n: n.dtype is dtypes.index):

@@ -22,6 +22,7 @@ from lazulite.kernel.gates import split_gate
 from lazulite.kernel.hints import choose_hints
 from lazulite.kernel.lanes import choose_lanes
 from lazulite.kernel.matrix_units import choose_matrix_unit
+from lazulite.kernel.meetings import apart
 from lazulite.kernel.nest import by_order, count, extent, grain, is_fixed
 from lazulite.kernel.plan import Part, Plan
 from lazulite.kernel.statements import has_statements
@@ -58,7 +59,7 @@ def choose(kernel: UOp, target: Target) -> tuple[Step, ...]:
     product = choose_product(facts)
     if product is not None:
         return product
-    lanes = choose_lanes(facts)
+    lanes = choose_lanes(facts, frozenset(facts.outer) | facts.reduced)
     transposition = find_transposition(facts, lanes)
     if transposition is not None:
         return _transpose(facts, lanes, transposition)
@@ -102,11 +103,14 @@ def _in_turn(facts: KernelFacts) -> tuple[Step, ...]:
 
     A range that is written as parallel says that its turns never meet, even where no bound shows it.
     """
-    plan, lanes = Plan(), frozenset[UOp]() if facts.reductions else choose_lanes(facts)
-    parts = {r: _cut(facts, plan, r, lanes, Tiles()) for r in facts.outer}
+    plan, lanes = Plan(), choose_lanes(facts, apart(facts))
+    parts = {r: [Part(r.arg[0], extent(r), None, 1, None, 1)] for r in facts.outer}
+    for r in by_order(lanes):  # with a gate at the end: parts of a range would be nests of their own
+        cut = plan.vectors(r.arg[0], extent(r), facts.lanes, 1, masked=True) if is_fixed(r) else None
+        parts[r] = cut or plan.open_vectors(r.arg[0], r.src[0], facts.lanes, 1)
     if _is_worth_threads(facts, lanes, _STREAMED):
-        apart = takewhile(lambda r: r.arg[1] == "parallel" or r not in facts.serial, facts.outer)
-        _parallel(plan, parts, list(apart))
+        free = takewhile(lambda r: r.arg[1] == "parallel" or r not in facts.serial, facts.outer)
+        _parallel(plan, parts, list(free))
     return tuple(plan.steps)
 
 

@@ -7,27 +7,29 @@ instruction per vector, a scattered one as many as there are lanes.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from lazulite.ir.uop import UOp
 from lazulite.kernel.facts import KernelFacts
 from lazulite.kernel.nest import extent
 
 
-def choose_lanes(facts: KernelFacts) -> frozenset[UOp]:
-    """The ranges whose turns become lanes."""
+def choose_lanes(facts: KernelFacts, free: Collection[UOp]) -> frozenset[UOp]:
+    """The ranges whose turns become lanes, among those that are free to."""
     best: frozenset[UOp] = frozenset()
     least = facts.work(best)
-    for first in [None, *[r for r in facts.outer if extent(r) > 1 and r not in facts.serial]]:
-        chosen, work = _with_reductions(facts, frozenset(() if first is None else (first,)))
+    for first in [None, *[r for r in facts.outer if r in free and extent(r) > 1]]:
+        chosen, work = _with_reductions(facts, frozenset(() if first is None else (first,)), free)
         if work < least:
             best, least = chosen, work
     return best
 
 
-def _with_reductions(facts: KernelFacts, chosen: frozenset[UOp]) -> tuple[frozenset[UOp], float]:
+def _with_reductions(facts: KernelFacts, chosen: frozenset[UOp], free: Collection[UOp]) -> tuple[frozenset[UOp], float]:
     """Add a range for every reduction that gains by it."""
     least = facts.work(chosen)
     for reduction in facts.reductions:
-        more = [chosen | {r} for r in reduction.src[1:] if extent(r) > 1 and r not in chosen]
+        more = [chosen | {r} for r in reduction.src[1:] if extent(r) > 1 and r in free and r not in chosen]
         judged = [(facts.work(lanes), lanes) for lanes in more if _compatible(facts, lanes)]
         work, lanes = min(judged, key=lambda pair: pair[0], default=(least, chosen))
         if work < least:

@@ -52,7 +52,7 @@ def substituted(triangle: UOp, right: UOp, lower: bool) -> UOp:
         return right
     rows = counted((n,), 0)
     rows = rows if lower else UOp.const(dtypes.int32, n - 1) - rows
-    return launch(_substitution(batch, n, columns, right.dtype), right, triangle, rows)[0]
+    return launch(_substitution(batch, n, columns, right.dtype, lower), right, triangle, rows)[0]
 
 
 # --- kernels -------------------------------------------------------------------------------------
@@ -119,13 +119,13 @@ def _elimination(batch: int, m: int, n: int, dtype: DType, pivoting: bool) -> UO
 
 
 @cache
-def _substitution(batch: int, n: int, columns: int, dtype: DType) -> UOp:
+def _substitution(batch: int, n: int, columns: int, dtype: DType, lower: bool) -> UOp:
     """For each row in the order of the table: take away what the rows before it contribute."""
     solved, triangle = memory(0, dtype, batch * columns * n), memory(1, dtype, batch * n * n)
     rows = memory(2, dtypes.int32, n)
     lot, c, i, p = [loop(extent, order) for order, extent in enumerate((batch, columns, n, n))]
-    row, before = named(rows[i], n), named(rows[p], n)
-    column = (lot * columns + c) * n
-    terms = triangle[(lot * n + row) * n + before] * solved[column + before]
-    taken = reduced_over(ops.ADD, (p < i).where(terms, UOp.const(dtype, 0)), p)
+    row, column = named(rows[i], n), (lot * columns + c) * n
+    terms = triangle[(lot * n + row) * n + p] * solved[column + p]
+    known = p < row if lower else row < p
+    taken = reduced_over(ops.ADD, known.where(terms, UOp.const(dtype, 0)), p)
     return UOp.sink(solved[column + row].store(solved[column + row] - taken), arg=KernelInfo("substitute"))

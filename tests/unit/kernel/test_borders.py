@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lazulite.ir import ops
-from lazulite.ir.uop import UOp
+from lazulite.ir.uop import UOp, index
 from lazulite.kernel.borders import regroup
 from support.kernels import (
     assert_close,
@@ -55,7 +55,7 @@ def test_a_border_that_an_index_knows_ends_a_range() -> None:
 
 def test_a_range_of_a_reduction_is_split_too() -> None:
     k = loop(0, 64)
-    kernel = sink(store(param(0, 1), k * 0, reduce(ops.ADD, load(param(1, 128), k // 16 * 32 + k % 16), k)))
+    kernel = sink(store(param(0, 1), index(0), reduce(ops.ADD, load(param(1, 128), k // 16 * 32 + k % 16), k)))
     found = regroup(kernel)
 
     assert [4, 16] == _sizes(found)
@@ -66,3 +66,11 @@ def test_a_range_of_a_reduction_is_split_too() -> None:
 def test_short_and_uneven_parts_stay_together() -> None:
     assert [3, 96] == _sizes(regroup(_tiled(8, 96)))
     assert [3, 80] == _sizes(regroup(_tiled(32, 80)))
+
+
+def test_turns_that_write_one_place_again_stay_turns() -> None:
+    """Of a range that stores know by its remainder only, the other part would be lost."""
+    turn = loop(0, 96)
+    kernel = sink(store(param(0, 32), turn % 32, load(param(0, 32), turn % 32) + 1.0))
+
+    assert [96] == _sizes(regroup(kernel))

@@ -12,7 +12,8 @@ WIDE = target("CPU:LLVM", ("avx2", "fma", "avx512f", "avx512bw", "avx512dq", "av
 
 
 def _lanes(kernel):
-    return sorted(r.arg[0] for r in choose_lanes(KernelFacts(kernel, WIDE)))
+    facts = KernelFacts(kernel, WIDE)
+    return sorted(r.arg[0] for r in choose_lanes(facts, {*facts.outer, *facts.reduced}))
 
 
 def test_a_product_has_lanes_over_its_columns():

@@ -13,7 +13,10 @@ WIDE = target("CPU:LLVM", ("avx2", "fma", "avx512f", "avx512bw", "avx512dq", "av
 
 def _rows(kernel, machine=WIDE):
     facts = KernelFacts(kernel, machine)
-    return {r.arg[0][0]: rows for r, rows in choose_tiles(facts, choose_lanes(facts)).rows.items()}
+    return {
+        r.arg[0][0]: rows
+        for r, rows in choose_tiles(facts, choose_lanes(facts, {*facts.outer, *facts.reduced})).rows.items()
+    }
 
 
 def test_a_product_fills_the_registers():

@@ -38,4 +38,4 @@ def test_a_plain_copy_is_not_staged():
     kernel = sink(store(param(0, 4096), i * 64 + j, load(param(1, 4096), i * 64 + j) + load(param(2, 64), j)))
     facts = KernelFacts(kernel, TARGETS["widest"])
 
-    assert None is find_transposition(facts, choose_lanes(facts))
+    assert None is find_transposition(facts, choose_lanes(facts, {*facts.outer, *facts.reduced}))
