@@ -43,6 +43,8 @@ def _with_extents(index: UOp, gate: UOp | None) -> UOp | None:
 
 
 def _check_access(node: UOp, memory: UOp, index: UOp, gate: UOp | None) -> None:
+    while memory.op is ops.AFTER:
+        memory = memory.src[0]
     size = math.prod(memory.arg[1]) if memory.op is ops.PARAM else int(memory.arg[1])
     low, high = Facts(gate).bounds(linear(index))
     if (0 <= low and high < size) or (gate is not None and gate.is_const(False)) or _shown_inside(index, gate, size):

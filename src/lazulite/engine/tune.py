@@ -14,7 +14,7 @@ from lazulite.base.terminal import duration, say
 from lazulite.engine.trial import Trial
 from lazulite.ir.target import Target
 from lazulite.ir.uop import UOp
-from lazulite.kernel.search import Found, search
+from lazulite.kernel.search import Found, is_searchable, search
 from lazulite.kernel.steps import Step, parse, text
 from lazulite.runtime.device import Device
 
@@ -36,7 +36,12 @@ tuned: list[Tuned] = []
 
 
 def tune(kernel: UOp, target: Target, device: Device, start: tuple[Step, ...], key: str) -> tuple[Step, ...]:
-    """The fastest steps known for a kernel; `key` stands for it, its target, the settings and this build."""
+    """The fastest steps known for a kernel; `key` stands for it, its target, the settings and this build.
+
+    A kernel whose schedule may not change keeps the steps it has.
+    """
+    if not is_searchable(kernel, target):
+        return start
     known = _from_disk(key)
     if known is None:
         known = _search(kernel, target, device, start)

@@ -21,8 +21,11 @@ from lazulite.ir.dtype import dtypes
 from lazulite.ir.target import Target
 from lazulite.ir.uop import UOp, toposort
 from lazulite.kernel.apply import apply
+from lazulite.kernel.borders import regroup
+from lazulite.kernel.facts import KernelFacts
 from lazulite.kernel.moves import Steps, neighbours, simple_schedules
 from lazulite.kernel.nest import extent
+from lazulite.kernel.statements import has_statements
 
 _DUEL = 7
 """How often the winner and the steps to begin with are measured again: a busy machine makes either look twice as slow
@@ -32,6 +35,11 @@ _GAIN = 0.98
 _MOST_VECTORS, _MOST_ROWS = 4, 2
 """Vectors at most as wide as so many registers, and tiles of at most so many times the registers: more only compiles
 for long."""
+
+
+def is_searchable(kernel: UOp, target: Target) -> bool:
+    """Whether any schedule computes the same: not where stores have an order, nor yet for several statements."""
+    return not has_statements(kernel) and not KernelFacts(kernel, target).serial
 
 
 class Trial(Protocol):
@@ -65,6 +73,7 @@ def search(
     tell: Tell = lambda steps, seconds: None,
 ) -> Found:  # fmt: skip
     """The fastest steps found with a beam of this width; they are `start` if nothing is faster."""
+    kernel = regroup(kernel)  # steps speak of its ranges as they are then
     state = _State(kernel, target, trial, tell, Found(start, 0.0, 0.0))
     state.times[start] = state.found.before = trial.seconds(start, math.inf)
     tell(start, state.found.before)

@@ -7,11 +7,12 @@ import pytest
 from lazulite import Context, GlobalCounters, Tensor
 from lazulite.base.cache import disk_cache
 from lazulite.engine import tune
+from lazulite.ir.dtype import dtypes
 from lazulite.ir.target import host
 from lazulite.kernel.search import Found
 from lazulite.kernel.steps import Split, Vectorize
 from lazulite.runtime.registry import Device
-from support.kernels import matmul
+from support.kernels import load, loop, matmul, param, sink, store
 
 STEPS = (Split((0,), 16), Vectorize((0, 1)))
 KEY = "ab" * 32
@@ -78,3 +79,12 @@ def test_a_program_computes_the_same_with_a_search_and_touches_no_tensor(tmp_pat
     assert before == x.tolist()
     for row, expected in zip(got.tolist(), want, strict=True):
         assert expected == pytest.approx(row, rel=1e-5)
+
+
+def test_a_kernel_whose_stores_have_an_order_keeps_its_steps(searches):
+    memory, places = param(0, 4, dtypes.int32), param(1, 16, dtypes.int32)
+    place = load(places, loop(0, 16)).cast(dtypes.index)
+    counting = sink(store(memory, place, load(memory, place) + 1))
+    with Context(BEAM=3):
+        assert STEPS[:1] == tune.tune(counting, host(), Device["CPU"], STEPS[:1], KEY)
+    assert not searches

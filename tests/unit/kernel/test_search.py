@@ -10,7 +10,7 @@ from lazulite.kernel.apply import apply
 from lazulite.kernel.heuristic import choose
 from lazulite.kernel.search import is_reasonable, search
 from lazulite.kernel.steps import Parallel, Split, Tile, Vectorize, parse, text
-from support.kernels import matmul
+from support.kernels import load, loop, matmul, param, sink, store
 
 KERNEL = matmul(64, 64, 64)
 START = choose(KERNEL, host())
@@ -121,3 +121,11 @@ def test_tiles_and_vectors_far_beyond_the_registers_are_not_tried():
     assert not is_reasonable(many, host()) and not is_reasonable(wide, host())
     assert is_reasonable(apply(KERNEL, START), host())
     assert math.inf > run(Made(by_factor)).seconds
+
+
+def test_a_search_begins_with_ranges_as_steps_know_them():
+    """Rows whose elements lie one behind the other are one range."""
+    i, j = loop(0, 6), loop(1, 300)
+    kernel = sink(store(param(0, 1800), i * 300 + j, load(param(1, 1800), i * 300 + j) + 1))
+    found = search(kernel, host(), choose(kernel, host()), 2, Made(lambda steps: 1.0), lambda: False)
+    assert found.tried > 0
