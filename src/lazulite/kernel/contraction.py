@@ -259,7 +259,7 @@ class _Scheduler:
         reduced = by_order(self.tile.node.src[1:])
         room = self.facts.target.l1 * count(reduced) // max(1, self._scalar_bytes())
         cut, most = self._can_cut() and count(reduced) >= min(room, _LONGEST), max(1, min(int(_NEAR * room), _LONGEST))
-        for r in reversed(reduced):
+        for r in sorted(reduced[::-1], key=lambda r: r not in self.moved):  # a window is not torn apart
             name, turns = r.arg[0], extent(r)
             if not cut or inside * turns <= most:
                 self.inner[r] = [name]
@@ -364,8 +364,12 @@ class _Scheduler:
         """Blocks that threads share: of panels where there are many, else of rows."""
         panels = self.parts[self.tile.lane][0]
         rows = [p for r in self._tall() for p in self.parts[r] if p.turns > 1]
-        wide = panels.turns >= _FEW and _TALL * extent(self.tile.lane) >= count(self._tall())
-        if not rows or (wide and not self._rows_are_as_good(rows, panels.turns)):
+        scattered = self.facts.stride(self.facts.sink.src[0], self.tile.lane) != 1
+        tall = _TALL * (2 if scattered else 1)  # memory that lies across the lanes is better walked lane by lane
+        wide = panels.turns >= _FEW and tall * extent(self.tile.lane) >= count(self._tall())
+        if not rows or (
+            not self._rows_are_as_good(rows, panels.turns) if wide else self._panels_do(rows, panels.turns)
+        ):
             room = max(1, self.facts.target.l2 // 4 // self._panel_bytes())
             pieces = _FEW if any(self.windows[load] for load in self.scalars) else _CHUNKS
             self._split_block(panels, min(max(1, panels.turns // pieces), room), self.loops.panels)
@@ -377,13 +381,25 @@ class _Scheduler:
         tile, width = self.tile, self.tile.vectors * self.facts.lanes
         if len(rows) < len(self._tall()) or rows[0].turns % 2:
             return False
-        vectors = sum(
-            _elements(each) for each in self.vectors if _is_copied(self.facts, each, tile.node, tile.lane, width)
-        )
         if not self._moves(rows[0]):
             return rows[0].turns >= 2 * _CHUNKS and _stays_in_place(self.facts, tile.node, tile.lane, width)
-        windows = sum(_elements(each) for each in self.scalars if self.windows[each])
-        return not any(map(self._is_far, self.vectors)) and vectors * _CHUNKS <= windows * min(panels, _CHUNKS)
+        return not any(map(self._is_far, self.vectors)) and self._copies_of_rows() <= self._copies_of_panels(panels)
+
+    def _panels_do(self, rows: Sequence[Part], panels: int) -> bool:
+        """Whether threads had better share the panels although there are few: there is one for each of them."""
+        enough = panels >= self.facts.target.threads and panels % 2 == 0
+        again = self.loops.sums or self._moves(rows[0])
+        return enough and bool(again) and self._copies_of_rows() > self._copies_of_panels(panels)
+
+    def _copies_of_rows(self) -> int:
+        """How many elements are copied where threads share rows: all panels for each block of these."""
+        tile, width = self.tile, self.tile.vectors * self.facts.lanes
+        copied = [each for each in self.vectors if _is_copied(self.facts, each, tile.node, tile.lane, width)]
+        return _CHUNKS * sum(map(_elements, copied))
+
+    def _copies_of_panels(self, panels: int) -> int:
+        """The same where they share panels: all windows for each block of these."""
+        return min(panels, _CHUNKS) * sum(_elements(each) for each in self.scalars if self.windows[each])
 
     def _split_block(self, part: Part, size: int, loops: list[Name]) -> None:
         """Blocks of about so many turns of a loop."""
