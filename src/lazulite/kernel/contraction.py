@@ -1,62 +1,39 @@
 """Choose the blocks of a sum of products whose factors have output ranges of their own.
 
-Matrix products, convolutions and their gradients are one problem: a tile of results stays in registers, `rows` of one
-factor (read as scalars) times `vectors` of the other.  The scalars of a tile stay in the first cache, a
-block of vectors in the second, and long sums are cut so that both fit.  An operand that is awkward to read is
-copied in the order in which it will be read; a window over an image is copied with its border of zeros.
+Matrix products, convolutions and their gradients are one problem: a tile of results stays in registers
+(`kernel/product_tile.py`).  The scalars of a tile stay in the first cache, a block of vectors in the second, and long
+sums are cut so that both fit.  An operand that is awkward to read is copied in the order in which it will be read; a
+window over an image is copied with its border of zeros.
 Takes `KernelFacts`, gives schedule steps, or None for kernels of another kind.  The result does not depend on
 the number of threads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from math import gcd, prod
 
-from lazulite.analysis.contraction import contraction
 from lazulite.ir import ops
-from lazulite.ir.bounds import Linear, linear
-from lazulite.ir.dtype import NARROW, dtypes
+from lazulite.ir.dtype import NARROW
 from lazulite.ir.uop import UOp, toposort
 from lazulite.kernel.facts import KernelFacts
 from lazulite.kernel.gates import split_gate
 from lazulite.kernel.nest import by_order, count, extent, is_fixed
 from lazulite.kernel.plan import Part, Plan
+from lazulite.kernel.product_tile import CHUNKS, FEW, Tile, best_tile, elements, is_copied, is_factor, stays_in_place
 from lazulite.kernel.steps import Axis, Epilogue, Name, Parallel, Prefetch, Reorder, Split, Stage, Step
+from lazulite.kernel.windows import windows
 
-_MOST_VECTORS, _MOST_ROWS = 6, 28
-_IN_FLIGHT = 8
-"""Multiply-adds that two units have under way: a smaller tile waits for itself."""
-_VECTOR_LOAD, _SCALAR_LOAD = 0.25, 0.03
-"""Cycles that a load of a tile's turn costs beside the multiply-adds: vectors come from the second cache."""
-_COPY, _TRANSPOSE, _GATHER, _SCATTER = 0.15, 0.4, 1.5, 2.0
-"""Cycles for an element that is copied in order, across, or from and to a place of its own."""
 _NEAR, _LONGEST = 0.6, 1280
 """The part of the first cache that the scalars of a block of a sum fill, and the most turns of one, as its error grows
 with them.  A sum is cut whose scalars fill all of the cache."""
-_CHUNKS, _FEW = 8, 4
-"""Pieces of work to aim at, for a few threads to share evenly; and where each of them has to copy a whole operand."""
 _TALL = 8
 """How many times longer the side of the scalars must be to be shared instead of that of the vectors."""
 _FEWEST = 4
 """Rows side by side from which on it pays to make them lanes once they are computed."""
 _FORK = 60_000 * 2.8
 """Cycles of one thread below which others are not worth it."""
-
-
-@dataclass(frozen=True)
-class Tile:
-    """One way to compute a product in registers, and what it costs in cycles."""
-
-    node: UOp
-    lane: UOp
-    vectors: int
-    rows: dict[UOp, int]
-    vector_side: frozenset[UOp]
-    scalar_side: frozenset[UOp]
-    cost: float
 
 
 @dataclass
@@ -78,145 +55,6 @@ def choose_product(facts: KernelFacts) -> tuple[Step, ...] | None:
     return None if tile is None else _Scheduler(facts, tile).steps()
 
 
-# --- the tile ------------------------------------------------------------------------------------
-
-
-def best_tile(facts: KernelFacts) -> Tile | None:
-    """The cheapest tile, over the choices of which factor gives the vectors and along which range."""
-    if len(facts.reductions) != 1 or any(store.op is not ops.STORE for store in facts.sink.src):
-        return None
-    (node,) = facts.reductions
-    found = contraction(node)
-    if found is None or set(facts.outer) != node.ranges or not _worthwhile(found.left, found.right):
-        return None
-    if not all(map(is_fixed, node.src[1:])) or (not all(map(is_fixed, node.ranges)) and any(map(_windows, facts.hot))):
-        return None  # blocks of a sum, and windows, want sizes that are known
-    scalar_costs = {load: _scalar_cost(facts, load, node) for load in facts.hot}
-    tiles = [
-        tile
-        for mine, other in ((found.right, found.left), (found.left, found.right))
-        for lane in by_order(mine)
-        for vectors in range(1, _MOST_VECTORS + 1)
-        if extent(lane) > 1 and (tile := _tile(facts, node, lane, vectors, mine, other, scalar_costs)) is not None
-    ]
-    return min(tiles, key=lambda tile: tile.cost, default=None)
-
-
-def _worthwhile(left: Iterable[UOp], right: Iterable[UOp]) -> bool:
-    """Whether both factors are read again often enough to be kept in registers."""
-    return min(count(left), count(right)) >= 4 and max(count(left), count(right)) >= 8
-
-
-def _tile(
-    facts: KernelFacts, node: UOp, lane: UOp, vectors: int, mine: frozenset[UOp], other: frozenset[UOp],
-    scalar_costs: Mapping[UOp, float],
-) -> Tile | None:  # fmt: skip
-    width = facts.lanes
-    if vectors > 1 and vectors > -(-extent(lane) // width):
-        return None
-    if any(panel != (lane, width * vectors) for panel in facts.panels.values()):
-        return None
-    spare = 1 if facts.target.has(ops.FMA, node.dtype) else 2
-    most = min(_MOST_ROWS, (facts.target.registers - spare - vectors) // vectors)
-    rows = _rows(facts, lane, other, most)
-    blocks = 1.0
-    tall = 1
-    for r, size in rows.items():
-        parts = -(-extent(r) // size)
-        blocks *= parts
-        tall *= -(-extent(r) // parts)
-    panels = -(-extent(lane) // (width * vectors))
-    if panels >= _FEW and not _stays_in_place(facts, node, lane, width * vectors):
-        panels += panels % 2  # two threads share them, and one would wait for the last
-    turn = max(tall * vectors, tall + vectors, _IN_FLIGHT) / 2 + _VECTOR_LOAD * vectors + _SCALAR_LOAD * tall
-    rest = count(node.src[0].ranges.difference([lane], rows))
-    cost = rest * blocks * panels * turn
-    cost += sum(_copy_cost(facts, load, lane, width * vectors) for load in facts.hot if lane in load.ranges)
-    cost += sum(scalar_costs[load] for load in facts.hot if lane not in load.ranges)
-    cost += sum(_store_cost(facts, store, lane, rows) for store in facts.sink.src)
-    return Tile(node, lane, vectors, rows, mine, other, cost)
-
-
-def _stays_in_place(facts: KernelFacts, node: UOp, lane: UOp, width: int) -> bool:
-    """Whether the vectors are read where they are by everybody who wants them: nothing is copied, and all of it is
-    small enough for each thread's cache."""
-    return not any(_is_copied(facts, load, node, lane, width) or _is_large(facts, load)
-                   for load in facts.hot if lane in load.ranges)  # fmt: skip
-
-
-def _is_copied(facts: KernelFacts, load: UOp, node: UOp, lane: UOp, width: int) -> bool:
-    """Whether the vectors of a load are better read from panels."""
-    if facts.is_in_panels(load, lane, width):
-        return False
-    plain = len(load.src) == 2 and _is_factor(load, node) and facts.stride(load, lane) == 1
-    return _is_large(facts, load) or not plain
-
-
-def _is_large(facts: KernelFacts, load: UOp) -> bool:
-    return count(load.ranges) * load.dtype.itemsize > facts.target.l2 // 4
-
-
-def _is_factor(load: UOp, node: UOp) -> bool:
-    """Whether the load is multiplied as it is; what is converted first is better converted once."""
-    return load in split_gate(ops.ADD, node.src[0])[1].src
-
-
-def _rows(facts: KernelFacts, lane: UOp, side: Iterable[UOp], most: int) -> dict[UOp, int]:
-    """Rows of a tile: first along what is contiguous in the result where the lanes are not, then along the longest."""
-    across = facts.stride(facts.sink.src[0], lane) != 1
-    free = sorted((r for r in side if extent(r) > 1), key=lambda r: (extent(r), r.arg[0]), reverse=True)
-    free.sort(key=lambda r: not (across and facts.stride(facts.sink.src[0], r) == 1))
-    rows: dict[UOp, int] = {}
-    for r in free:
-        if most >= 2:
-            rows[r] = min(extent(r), most)
-            most //= rows[r]
-    return rows
-
-
-def _copy_cost(facts: KernelFacts, load: UOp, lane: UOp, panel: int) -> float:
-    """What it costs to have the vectors of a load contiguous."""
-    if facts.is_in_panels(load, lane, panel):
-        return 0.0
-    if facts.stride(load, lane) == 1:
-        return _COPY * _elements(load)
-    near = any(facts.stride(load, r) == 1 for r in load.ranges)
-    return (_TRANSPOSE if near else _GATHER) * count(load.ranges)
-
-
-def _scalar_cost(facts: KernelFacts, load: UOp, node: UOp) -> float:
-    """What it costs to have the scalars of a tile near each other."""
-    sums = [r for r in by_order(node.src[1:]) if r in load.ranges and extent(r) > 1]
-    if not sums or (len(load.src) == 2 and facts.stride(load, sums[-1]) == 1):
-        return 0.0
-    return (_COPY if _windows(load) else _TRANSPOSE) * _elements(load)
-
-
-def _elements(load: UOp) -> int:
-    """How many elements of memory a load reads, each counted once."""
-    return int(min(count(load.ranges), load.src[0].arg[1][0]))
-
-
-def _store_cost(facts: KernelFacts, store: UOp, lane: UOp, rows: Iterable[UOp]) -> float:
-    if facts.stride(store, lane) == 1:
-        each = _COPY
-    else:
-        each = _TRANSPOSE if any(facts.stride(store, r) == 1 for r in rows) else _SCATTER
-    return each * count(store.ranges)
-
-
-def panel_share(facts: KernelFacts, tile: Tile, load: UOp) -> float:
-    """The part of the work that it is to copy the vectors of a load into panels."""
-    if tile.lane not in load.ranges or len(load.src) > 2 or not _Scheduler(facts, tile).copies(load):
-        return 0.0
-    width = tile.vectors * facts.lanes
-    times = _CHUNKS if extent(tile.lane) < _FEW * width else 1
-    return times * _copy_cost(facts, load, tile.lane, width) / tile.cost
-
-
-# --- loops ---------------------------------------------------------------------------------------
-
-
 class _Scheduler:
     """Cuts the ranges of a kernel for a tile, orders the loops, and has operands copied."""
 
@@ -231,7 +69,7 @@ class _Scheduler:
         loads = list(facts.hot)
         self.vectors = [load for load in loads if tile.lane in load.ranges]
         self.scalars = [load for load in loads if tile.lane not in load.ranges]
-        self.windows = {load: _windows(load) for load in loads}
+        self.windows = {load: windows(load) for load in loads}
         self.moved = {r for groups in self.windows.values() for group in groups if len(group) > 1 for r in group}
         """Ranges that share an axis of an operand with others: their blocks must be of one size."""
 
@@ -247,10 +85,6 @@ class _Scheduler:
             self._share()
         return tuple(self.plan.steps)
 
-    def copies(self, load: UOp) -> bool:
-        """Whether a load that is a factor as it is would be copied into panels."""
-        return not self.windows[load] and _is_factor(load, self.tile.node) and self._wants_panel(load)
-
     # --- cuts -----------------------------------------------------------------------------------
 
     def _cut_sum(self) -> None:
@@ -259,7 +93,8 @@ class _Scheduler:
         reduced = by_order(self.tile.node.src[1:])
         room = self.facts.target.l1 * count(reduced) // max(1, self._scalar_bytes())
         cut, most = self._can_cut() and count(reduced) >= min(room, _LONGEST), max(1, min(int(_NEAR * room), _LONGEST))
-        for r in sorted(reduced[::-1], key=lambda r: r not in self.moved):  # a window is not torn apart
+        outward = reduced[::-1]
+        for r in sorted(outward, key=lambda r: r not in self.moved):  # a window is not torn apart
             name, turns = r.arg[0], extent(r)
             if not cut or inside * turns <= most:
                 self.inner[r] = [name]
@@ -339,7 +174,7 @@ class _Scheduler:
         """The loops around the blocks: what every batch reads is copied once for all of them."""
         loops = self.loops
         if any(not load.ranges.isdisjoint(self._outermost()) for load in self.vectors):
-            outside = [loops.batch, loops.blocks] if self._batches() >= _CHUNKS else [loops.blocks, loops.batch]
+            outside = [loops.batch, loops.blocks] if self._batches() >= CHUNKS else [loops.blocks, loops.batch]
             return [name for names in (*outside, loops.sums) for name in names]
         return [*loops.blocks, *loops.sums, *loops.batch] if loops.blocks else [*loops.batch, *loops.sums]
 
@@ -366,15 +201,15 @@ class _Scheduler:
         rows = [p for r in self._tall() for p in self.parts[r] if p.turns > 1]
         scattered = self.facts.stride(self.facts.sink.src[0], self.tile.lane) != 1
         tall = _TALL * (2 if scattered else 1)  # memory that lies across the lanes is better walked lane by lane
-        wide = panels.turns >= _FEW and tall * extent(self.tile.lane) >= count(self._tall())
+        wide = panels.turns >= FEW and tall * extent(self.tile.lane) >= count(self._tall())
         if not rows or (
             not self._rows_are_as_good(rows, panels.turns) if wide else self._panels_do(rows, panels.turns)
         ):
             room = max(1, self.facts.target.l2 // 4 // self._panel_bytes())
-            pieces = _FEW if any(self.windows[load] for load in self.scalars) else _CHUNKS
+            pieces = FEW if any(self.windows[load] for load in self.scalars) else CHUNKS
             self._split_block(panels, min(max(1, panels.turns // pieces), room), self.loops.panels)
         elif self.loops.sums or self._moves(rows[0]):
-            self._split_block(rows[0], -(-rows[0].turns // _CHUNKS), self.loops.rows)
+            self._split_block(rows[0], -(-rows[0].turns // CHUNKS), self.loops.rows)
 
     def _rows_are_as_good(self, rows: Sequence[Part], panels: int) -> bool:
         """Whether threads had better share rows although there are many panels: fewer elements are copied again."""
@@ -382,7 +217,7 @@ class _Scheduler:
         if len(rows) < len(self._tall()) or rows[0].turns % 2:
             return False
         if not self._moves(rows[0]):
-            return rows[0].turns >= 2 * _CHUNKS and _stays_in_place(self.facts, tile.node, tile.lane, width)
+            return rows[0].turns >= 2 * CHUNKS and stays_in_place(self.facts, tile.node, tile.lane, width)
         return not any(map(self._is_far, self.vectors)) and self._copies_of_rows() <= self._copies_of_panels(panels)
 
     def _panels_do(self, rows: Sequence[Part], panels: int) -> bool:
@@ -394,12 +229,12 @@ class _Scheduler:
     def _copies_of_rows(self) -> int:
         """How many elements are copied where threads share rows: all panels for each block of these."""
         tile, width = self.tile, self.tile.vectors * self.facts.lanes
-        copied = [each for each in self.vectors if _is_copied(self.facts, each, tile.node, tile.lane, width)]
-        return _CHUNKS * sum(map(_elements, copied))
+        copied = [each for each in self.vectors if is_copied(self.facts, each, tile.node, tile.lane, width)]
+        return CHUNKS * sum(map(elements, copied))
 
     def _copies_of_panels(self, panels: int) -> int:
         """The same where they share panels: all windows for each block of these."""
-        return min(panels, _CHUNKS) * sum(_elements(each) for each in self.scalars if self.windows[each])
+        return min(panels, CHUNKS) * sum(elements(each) for each in self.scalars if self.windows[each])
 
     def _split_block(self, part: Part, size: int, loops: list[Name]) -> None:
         """Blocks of about so many turns of a loop."""
@@ -482,7 +317,7 @@ class _Scheduler:
 
     def _wants_panel(self, load: UOp) -> bool:
         tile = self.tile
-        return _is_copied(self.facts, load, tile.node, tile.lane, tile.vectors * self.facts.lanes)
+        return is_copied(self.facts, load, tile.node, tile.lane, tile.vectors * self.facts.lanes)
 
     def _panel(self, load: UOp) -> Stage:
         """Panels of vectors: for each, the turns of the sum one after another."""
@@ -498,7 +333,7 @@ class _Scheduler:
         """The scalars of a tile side by side, where they are not already, or where their rows collide in the cache."""
         varies = self._factor(load).ranges
         sums = [r for r in self.inner if r in varies and extent(r) > 1]
-        in_order = len(load.src) == 2 and _is_factor(load, self.tile.node)
+        in_order = len(load.src) == 2 and is_factor(load, self.tile.node)
         if not sums or (in_order and self.facts.stride(load, sums[-1]) == 1):
             return None
         rows = [p.row for r in self.tile.rows if r in varies for p in self.parts[r] if p.row is not None]
@@ -539,51 +374,3 @@ def _even_divisor(turns: int, aim: int) -> int:
 
 def _whole(r: UOp) -> Part:
     return Part(r.arg[0], extent(r), None, 1, None, 1)
-
-
-def _windows(load: UOp) -> list[list[UOp]]:
-    """The ranges of a load by the axis of memory that they move along; empty where no two share an axis."""
-    form = linear(load.src[1])
-    conditions = _conditions(load)
-    if conditions is None or any(term.op is not ops.RANGE for term in form.terms):
-        return []
-    bounded = {term for each in conditions for term in each.terms}
-    groups: list[list[UOp]] = []
-    for r in sorted(form.terms, key=lambda r: (-abs(form.terms[r]), r.arg[0])):
-        reach = abs(form.terms[r]) * (extent(r) - 1)
-        tied = (g for g in groups if any(_tied(r, q, conditions) for q in g))
-        near = (g for g in groups if r not in bounded and any(reach >= abs(form.terms[q]) for q in g))
-        home = next(tied, None) or next(near, None)
-        if home is None:
-            groups.append([r])
-        else:
-            home.append(r)
-    shared = any(len(g) > 1 for g in groups)
-    return groups if shared and all(_moves_as_one(g, form, each) for g in groups for each in conditions) else []
-
-
-def _conditions(load: UOp) -> list[Linear] | None:
-    """What the comparisons of a load's gate compare with zero; None where there is another condition."""
-    found: list[Linear] = []
-    pending = list(load.src[2:])
-    while pending:
-        node = pending.pop()
-        if node.op is ops.AND:
-            pending += node.src
-        elif node.op in (ops.LT, ops.LE) and node.src[0].dtype is dtypes.index:
-            found.append(linear(node.src[1] + node.src[0] * -1))
-        else:
-            return None
-    return found
-
-
-def _tied(r: UOp, q: UOp, conditions: Iterable[Linear]) -> bool:
-    """Whether a condition on the operand's border is on both ranges together."""
-    return any(r in each.terms and q in each.terms for each in conditions)
-
-
-def _moves_as_one(group: Sequence[UOp], form: Linear, condition: Linear) -> bool:
-    """Whether a condition changes along the axis as the index does, or not at all."""
-    ratios = {Fraction(condition.terms.get(r, 0), form.terms[r]) for r in group}
-    step = gcd(*[form.terms[r] for r in group])
-    return len(ratios) == 1 and (ratios.pop() * step).denominator == 1

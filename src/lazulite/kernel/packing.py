@@ -18,9 +18,9 @@ from lazulite.ir.dtype import dtypes
 from lazulite.ir.target import Target
 from lazulite.ir.uop import UOp, index, replace_ranges, substitute
 from lazulite.kernel.borders import regroup
-from lazulite.kernel.contraction import Tile, best_tile, panel_share
 from lazulite.kernel.facts import KernelFacts
 from lazulite.kernel.nest import by_order, extent, is_fixed
+from lazulite.kernel.product_tile import Tile, best_tile, panel_share
 from lazulite.kernel.statements import has_statements
 
 _WORTH, _WORTH_LITTLE = 1 / 25, 1 / 100

@@ -1,0 +1,177 @@
+"""Choose the register tile of a sum of products, by what it costs.
+
+A tile is `rows` of one factor, read as scalars, times `vectors` of the other one along a range of the result.  Takes
+`KernelFacts`, gives the cheapest `Tile`, or None for kernels of another kind; what operands cost until they lie as
+a tile reads them is part of it, so the questions about copies are answered here, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from lazulite.analysis.contraction import contraction
+from lazulite.ir import ops
+from lazulite.ir.uop import UOp
+from lazulite.kernel.facts import KernelFacts
+from lazulite.kernel.gates import split_gate
+from lazulite.kernel.nest import by_order, count, extent, is_fixed
+from lazulite.kernel.windows import windows
+
+_MOST_VECTORS, _MOST_ROWS = 6, 28
+_IN_FLIGHT = 8
+"""Multiply-adds that two units have under way: a smaller tile waits for itself."""
+_VECTOR_LOAD, _SCALAR_LOAD = 0.25, 0.03
+"""Cycles that a load of a tile's turn costs beside the multiply-adds: vectors come from the second cache."""
+_COPY, _TRANSPOSE, _GATHER, _SCATTER = 0.15, 0.4, 1.5, 2.0
+"""Cycles for an element that is copied in order, across, or from and to a place of its own."""
+CHUNKS, FEW = 8, 4
+"""Pieces of work to aim at, for a few threads to share evenly; and where each of them has to copy a whole operand."""
+
+
+@dataclass(frozen=True)
+class Tile:
+    """One way to compute a product in registers, and what it costs in cycles."""
+
+    node: UOp
+    lane: UOp
+    vectors: int
+    rows: dict[UOp, int]
+    vector_side: frozenset[UOp]
+    scalar_side: frozenset[UOp]
+    cost: float
+
+
+def best_tile(facts: KernelFacts) -> Tile | None:
+    """The cheapest tile, over the choices of which factor gives the vectors and along which range."""
+    if len(facts.reductions) != 1 or any(store.op is not ops.STORE for store in facts.sink.src):
+        return None
+    (node,) = facts.reductions
+    found = contraction(node)
+    if found is None or set(facts.outer) != node.ranges or not _worthwhile(found.left, found.right):
+        return None
+    if not all(map(is_fixed, node.src[1:])) or (not all(map(is_fixed, node.ranges)) and any(map(windows, facts.hot))):
+        return None  # blocks of a sum, and windows, want sizes that are known
+    scalar_costs = {load: _scalar_cost(facts, load, node) for load in facts.hot}
+    tiles = [
+        tile
+        for mine, other in ((found.right, found.left), (found.left, found.right))
+        for lane in by_order(mine)
+        for vectors in range(1, _MOST_VECTORS + 1)
+        if extent(lane) > 1 and (tile := _tile(facts, node, lane, vectors, mine, other, scalar_costs)) is not None
+    ]
+    return min(tiles, key=lambda tile: tile.cost, default=None)
+
+
+def _worthwhile(left: Iterable[UOp], right: Iterable[UOp]) -> bool:
+    """Whether both factors are read again often enough to be kept in registers."""
+    return min(count(left), count(right)) >= 4 and max(count(left), count(right)) >= 8
+
+
+def _tile(
+    facts: KernelFacts, node: UOp, lane: UOp, vectors: int, mine: frozenset[UOp], other: frozenset[UOp],
+    scalar_costs: Mapping[UOp, float],
+) -> Tile | None:  # fmt: skip
+    width = facts.lanes
+    if vectors > 1 and vectors > -(-extent(lane) // width):
+        return None
+    if any(panel != (lane, width * vectors) for panel in facts.panels.values()):
+        return None
+    spare = 1 if facts.target.has(ops.FMA, node.dtype) else 2
+    most = min(_MOST_ROWS, (facts.target.registers - spare - vectors) // vectors)
+    rows = _rows(facts, lane, other, most)
+    blocks = 1.0
+    tall = 1
+    for r, size in rows.items():
+        parts = -(-extent(r) // size)
+        blocks *= parts
+        tall *= -(-extent(r) // parts)
+    panels = -(-extent(lane) // (width * vectors))
+    if panels >= FEW and not stays_in_place(facts, node, lane, width * vectors):
+        panels += panels % 2  # two threads share them, and one would wait for the last
+    turn = max(tall * vectors, tall + vectors, _IN_FLIGHT) / 2 + _VECTOR_LOAD * vectors + _SCALAR_LOAD * tall
+    rest = count(node.src[0].ranges.difference([lane], rows))
+    cost = rest * blocks * panels * turn
+    cost += sum(_copy_cost(facts, load, lane, width * vectors) for load in facts.hot if lane in load.ranges)
+    cost += sum(scalar_costs[load] for load in facts.hot if lane not in load.ranges)
+    cost += sum(_store_cost(facts, store, lane, rows) for store in facts.sink.src)
+    return Tile(node, lane, vectors, rows, mine, other, cost)
+
+
+def stays_in_place(facts: KernelFacts, node: UOp, lane: UOp, width: int) -> bool:
+    """Whether the vectors are read where they are by everybody who wants them: nothing is copied, and all of it is
+    small enough for each thread's cache."""
+    return not any(is_copied(facts, load, node, lane, width) or _is_large(facts, load)
+                   for load in facts.hot if lane in load.ranges)  # fmt: skip
+
+
+def is_copied(facts: KernelFacts, load: UOp, node: UOp, lane: UOp, width: int) -> bool:
+    """Whether the vectors of a load are better read from panels."""
+    if facts.is_in_panels(load, lane, width):
+        return False
+    plain = len(load.src) == 2 and is_factor(load, node) and facts.stride(load, lane) == 1
+    return _is_large(facts, load) or not plain
+
+
+def _is_large(facts: KernelFacts, load: UOp) -> bool:
+    return count(load.ranges) * load.dtype.itemsize > facts.target.l2 // 4
+
+
+def is_factor(load: UOp, node: UOp) -> bool:
+    """Whether the load is multiplied as it is; what is converted first is better converted once."""
+    return load in split_gate(ops.ADD, node.src[0])[1].src
+
+
+def _rows(facts: KernelFacts, lane: UOp, side: Iterable[UOp], most: int) -> dict[UOp, int]:
+    """Rows of a tile: first along what is contiguous in the result where the lanes are not, then along the longest."""
+    across = facts.stride(facts.sink.src[0], lane) != 1
+    free = sorted((r for r in side if extent(r) > 1), key=lambda r: (extent(r), r.arg[0]), reverse=True)
+    free.sort(key=lambda r: not (across and facts.stride(facts.sink.src[0], r) == 1))
+    rows: dict[UOp, int] = {}
+    for r in free:
+        if most >= 2:
+            rows[r] = min(extent(r), most)
+            most //= rows[r]
+    return rows
+
+
+def _copy_cost(facts: KernelFacts, load: UOp, lane: UOp, panel: int) -> float:
+    """What it costs to have the vectors of a load contiguous."""
+    if facts.is_in_panels(load, lane, panel):
+        return 0.0
+    if facts.stride(load, lane) == 1:
+        return _COPY * elements(load)
+    near = any(facts.stride(load, r) == 1 for r in load.ranges)
+    return (_TRANSPOSE if near else _GATHER) * count(load.ranges)
+
+
+def _scalar_cost(facts: KernelFacts, load: UOp, node: UOp) -> float:
+    """What it costs to have the scalars of a tile near each other."""
+    sums = [r for r in by_order(node.src[1:]) if r in load.ranges and extent(r) > 1]
+    if not sums or (len(load.src) == 2 and facts.stride(load, sums[-1]) == 1):
+        return 0.0
+    return (_COPY if windows(load) else _TRANSPOSE) * elements(load)
+
+
+def elements(load: UOp) -> int:
+    """How many elements of memory a load reads, each counted once."""
+    return int(min(count(load.ranges), load.src[0].arg[1][0]))
+
+
+def _store_cost(facts: KernelFacts, store: UOp, lane: UOp, rows: Iterable[UOp]) -> float:
+    if facts.stride(store, lane) == 1:
+        each = _COPY
+    else:
+        each = _TRANSPOSE if any(facts.stride(store, r) == 1 for r in rows) else _SCATTER
+    return each * count(store.ranges)
+
+
+def panel_share(facts: KernelFacts, tile: Tile, load: UOp) -> float:
+    """The part of the work that it is to copy the vectors of a load into panels."""
+    width = tile.vectors * facts.lanes
+    if tile.lane not in load.ranges or len(load.src) > 2 or windows(load) or not is_factor(load, tile.node):
+        return 0.0
+    if not is_copied(facts, load, tile.node, tile.lane, width):
+        return 0.0
+    times = CHUNKS if extent(tile.lane) < FEW * width else 1
+    return times * _copy_cost(facts, load, tile.lane, width) / tile.cost

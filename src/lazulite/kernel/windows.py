@@ -1,0 +1,65 @@
+"""Windows that move over an operand: which of its ranges walk along the same axis of memory.
+
+Takes a load of the `KERNEL` language with its gate.  The places of a window and its elements share an axis, which holds
+each element once; a border outside of the operand is on the axis, too.  What cannot be shown to be one is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from math import gcd
+
+from lazulite.ir import ops
+from lazulite.ir.bounds import Linear, linear
+from lazulite.ir.dtype import dtypes
+from lazulite.ir.uop import UOp
+from lazulite.kernel.nest import extent
+
+
+def windows(load: UOp) -> list[list[UOp]]:
+    """The ranges of a load by the axis of memory that they move along; empty where no two share an axis."""
+    form = linear(load.src[1])
+    conditions = _conditions(load)
+    if conditions is None or any(term.op is not ops.RANGE for term in form.terms):
+        return []
+    bounded = {term for each in conditions for term in each.terms}
+    groups: list[list[UOp]] = []
+    for r in sorted(form.terms, key=lambda r: (-abs(form.terms[r]), r.arg[0])):
+        reach = abs(form.terms[r]) * (extent(r) - 1)
+        tied = (g for g in groups if any(_tied(r, q, conditions) for q in g))
+        near = (g for g in groups if r not in bounded and any(reach >= abs(form.terms[q]) for q in g))
+        home = next(tied, None) or next(near, None)
+        if home is None:
+            groups.append([r])
+        else:
+            home.append(r)
+    shared = any(len(g) > 1 for g in groups)
+    return groups if shared and all(_moves_as_one(g, form, each) for g in groups for each in conditions) else []
+
+
+def _conditions(load: UOp) -> list[Linear] | None:
+    """What the comparisons of a load's gate compare with zero; None where there is another condition."""
+    found: list[Linear] = []
+    pending = list(load.src[2:])
+    while pending:
+        node = pending.pop()
+        if node.op is ops.AND:
+            pending += node.src
+        elif node.op in (ops.LT, ops.LE) and node.src[0].dtype is dtypes.index:
+            found.append(linear(node.src[1] + node.src[0] * -1))
+        else:
+            return None
+    return found
+
+
+def _tied(r: UOp, q: UOp, conditions: Iterable[Linear]) -> bool:
+    """Whether a condition on the operand's border is on both ranges together."""
+    return any(r in each.terms and q in each.terms for each in conditions)
+
+
+def _moves_as_one(group: Sequence[UOp], form: Linear, condition: Linear) -> bool:
+    """Whether a condition changes along the axis as the index does, or not at all."""
+    ratios = {Fraction(condition.terms.get(r, 0), form.terms[r]) for r in group}
+    step = gcd(*[form.terms[r] for r in group])
+    return len(ratios) == 1 and (ratios.pop() * step).denominator == 1
