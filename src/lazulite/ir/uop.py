@@ -29,6 +29,7 @@ class _Entry(weakref.ref["UOp"]):
 
 _table: dict[_Key, _Entry] = {}
 _NO_RANGES: frozenset[UOp] = frozenset()
+_new = object.__new__
 _EFFECTS = frozenset({ops.AFTER, ops.STORE, ops.CALL})
 
 
@@ -70,15 +71,16 @@ class UOp:
             known = entry()
             if known is not None:
                 return known
-        self = object.__new__(cls)
-        self.op, self.dtype, self.src, self.arg = op, dtype, src, arg
+        self = _new(cls)
+        self.op, self.dtype = op, dtype
+        self.src, self.arg = src, arg
         self.origin = self.memory = self._shape = self._bounds = None
         effects, free = op in _EFFECTS, _NO_RANGES
         for source in src:
             if source.has_effects:
                 effects = True
             inner = source.ranges
-            if inner and inner is not free and not inner <= free:
+            if inner is not free and not inner <= free:
                 free = free | inner if free else inner
         self.has_effects = effects
         self.ranges = _left_free(self, free) if op in _BINDING else free
