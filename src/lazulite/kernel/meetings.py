@@ -65,10 +65,22 @@ def _moves(facts: KernelFacts, read: UOp, lanes: Iterable[UOp], around: Iterable
 
 
 def _same_turn(form: Linear, other: Linear, r: UOp) -> bool:
-    """Whether two indices are equal in equal turns of a range only: all else moves them by whole rows of it."""
+    """Whether two indices are equal in equal turns of a range only: all else moves them by whole rows of it, or by
+    less than a step."""
     step = form.terms.get(r, 0)
     if not step or other.terms.get(r, 0) != step:
         return False
     row = abs(step) * extent(r)
-    factors = [factor for each in (form, other) for term, factor in each.terms.items() if term is not r]
-    return all(factor % row == 0 for factor in factors) and (form.constant - other.constant) % row == 0
+    (low, high), (least, most) = (_within(each, r, row) for each in (form, other))
+    rows = (2 * (low - least) + row) // (2 * row) * row  # by which the constants differ
+    return -abs(step) < low - most - rows and high - least - rows < abs(step)
+
+
+def _within(form: Linear, r: UOp, row: int) -> tuple[int, int]:
+    """The least and the largest that an index is, apart from a range and from whole rows of it."""
+    low = high = form.constant
+    for term, factor in form.terms.items():
+        if term is not r and factor % row:
+            ends = sorted((factor * int(term.bounds[0]), factor * int(term.bounds[1])))
+            low, high = low + ends[0], high + ends[1]
+    return low, high

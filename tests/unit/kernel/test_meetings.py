@@ -71,3 +71,17 @@ def test_a_read_of_written_memory_stays_in_the_loop_that_writes() -> None:
 
     assert [4, 6] == _meeting(substitution(4))
     assert [6] == _meeting(substitution(64))
+
+
+def test_rows_whose_elements_are_looked_up_stay_apart_as_far_as_the_places_are_inside() -> None:
+    i, k = loop(0, 6), loop(1, 4)
+    place = load(TABLE, k).cast(dtypes.index)
+    inside = place.minimum(31).maximum(0)
+    for row, meeting in (
+        (i * 32 + inside, [4]),
+        (i * 32 + inside + 192, [4]),
+        (i * 31 + inside, [4, 6]),
+        (i * 32 + place, [4, 6]),
+    ):
+        counting = sink(store(MATRIX, row, load(MATRIX, row) + 1.0))
+        assert meeting == _meeting(counting)
