@@ -258,6 +258,32 @@ def tree_hash(data):
     return list(hashlib.shake_128(pieces).digest(16))
 
 
+TWO = ("CPU:0", "CPU:1")
+LAYOUTS = [(floats(3), 0), (floats(2, 5), 1), (floats(2, 5), None), (integers(4, 3), 0), (floats(1, 3), -1)]
+
+
+def sharded(name):
+    """What comes back from two devices, in place and out of place."""
+    return row(
+        name,
+        *LAYOUTS,
+        ours=lambda x, axis: getattr(x, name)(TWO, axis) * 2,
+        reference=lambda x, axis: x * 2,
+        gradient=False,
+    )
+
+
+DEVICES = [
+    sharded("shard"),
+    sharded("shard_"),
+    row(
+        "shard_like",
+        *LAYOUTS,
+        ours=lambda x, axis: x.shard_like(x.shard(TWO, axis)) + x.shard(TWO),
+        reference=lambda x, axis: x + x,
+        gradient=False,
+    ),
+]
 OTHERS = [
     row("unsafe_split_with_sizes", *[(floats(6), [n, 6 - n]) for n in range(1, 6)]),
     row("conj_physical_", *ANY[:6], ours=lambda x: x.clone().conj_physical_(), reference=lambda x: x.clone()),
@@ -270,4 +296,4 @@ OTHERS = [
         gradient=False,
     ),
 ]
-ROWS = [*OPERATIONS, *MOVEMENTS, *ENGINE, *BITS, *OTHERS]
+ROWS = [*OPERATIONS, *MOVEMENTS, *ENGINE, *BITS, *DEVICES, *OTHERS]

@@ -17,26 +17,32 @@ from lazulite.engine.handles import Handle, lazy_writes, pending_writes
 from lazulite.engine.past import Past
 from lazulite.engine.recording import Leaf, Recording, Step, made_handles
 from lazulite.engine.results import Result, Same, Unrepeatable, describe
-from lazulite.engine.storage import Storage, storage_of
+from lazulite.engine.storage import Storage, owners, storage_of
 from lazulite.engine.variables import Variables
 from lazulite.engine.views import ancestors
 from lazulite.ir import ops
 from lazulite.ir.uop import UOp, toposort
 
 
-def settle(handle: Handle, device: str) -> Storage:
+def settle(handle: Handle, device: str | tuple[str, ...]) -> Storage:
     """The storage with the contents of a handle, in memory."""
     if handle.pending:
         realize([handle])
     if handle.value.op is not ops.BUFFER:
         value = handle.value
         constant = next(node for node in toposort(value) if node.op is ops.CONST)
-        handle.storage = Storage(value.dtype, value.shape, device, fill=constant.value)
+        handle.storage = Storage(value.dtype, value.shape, _first(device), fill=constant.value)
         handle.value = handle.storage.node()
     storage = storage_of(handle.value)
     storage.require_contents("jit")
-    materialize(storage)
+    if not storage.parts:
+        materialize(storage)
     return storage
+
+
+def _first(device: str | tuple[str, ...]) -> str:
+    """The device; of several the first."""
+    return device if isinstance(device, str) else device[0]
 
 
 @dataclass(slots=True)
@@ -85,15 +91,15 @@ def record(
             raise Unrepeatable("it gives a tensor other memory")
     if wanted != [leaf.requires_grad for leaf in leaves]:
         raise Unrepeatable("it changes requires_grad of a tensor")
-    _refuse_views(leaves, trace.steps)
+    _refuse_views(leaves, storages, trace.steps)
     _refuse_unseen(recording, {*results, *leaves})
     return Call(recording, describe(recording, leaves, results), [handle.value for handle in results], before)
 
 
-def _refuse_views(leaves: Sequence[Handle], steps: Sequence[Step]) -> None:
+def _refuse_views(leaves: Sequence[Handle], storages: Sequence[Storage], steps: Sequence[Step]) -> None:
     """A write to a view is one to what it is a view of, and another view may be of something else."""
     written = {source.number for step in steps for source in step.writes if isinstance(source, Leaf)}
-    for number in written:
+    for number in owners(written, storages):
         if ancestors(leaves[number]):
             raise Unrepeatable("it writes to a view")
 

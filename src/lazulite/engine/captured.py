@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from sys import getrefcount
 from types import MappingProxyType
 from typing import Any
@@ -24,11 +25,12 @@ from lazulite.engine.handles import Handle, keep_history, live_handles, news, re
 from lazulite.engine.panels import panels_of
 from lazulite.engine.past import Moment, Past
 from lazulite.engine.recording import Hidden, Leaf, Seed, Source, Trace
-from lazulite.engine.results import Fill, Result, Same
+from lazulite.engine.results import Fill, Parts, Result, Same
 from lazulite.engine.slots import Slots
-from lazulite.engine.storage import Storage
+from lazulite.engine.storage import Storage, owners, with_parts
 from lazulite.engine.stream import STREAM
 from lazulite.engine.variables import with_variables
+from lazulite.ir.placement import Placement
 from lazulite.ir.uop import UOp
 from lazulite.runtime.buffer import Buffer
 
@@ -42,7 +44,8 @@ class Captured:
     ) -> None:  # fmt: skip
         """`hidden` and `origins` as `Slots` takes them."""
         self.trace, self.results, self._past, self._drawn = trace, tuple(results), past, trace.drawn
-        renewed = [r.source for r in results if isinstance(r, Result) and not isinstance(r.source, _ELSEWHERE)]
+        sources = [source for r in results if isinstance(r, Result) for source in _sources(r)]
+        renewed = [source for source in sources if not isinstance(source, _ELSEWHERE)]
         slots = Slots(trace, hidden, origins, renewed)
         self._lists = [(launches.device.queue.submit, launches) for launches in slots.launch_lists()]
         self._kept = slots.kept
@@ -52,9 +55,10 @@ class Captured:
         self._panels = [(panels.source, filling) for panels, filling in slots.panels.items()]
         self._given: list[Buffer | None] = [None] * len(self._fresh)
         self._fresh_number = {source: number for number, source in enumerate(slots.fresh)}
+        self._in_parts = "" in trace.leaf_devices
+        """Whether a leaf is on several devices: then the storages of parts follow those of the leaves."""
         written = dict.fromkeys(source for step in trace.steps for source in step.writes)
-        self.written = [source.number for source in written if isinstance(source, Leaf)]
-        """The leaves whose storage is written."""
+        self._written = [source.number for source in written if isinstance(source, Leaf)]
         self.hidden = [_Hidden(storage, Hidden(number) in written) for number, storage in enumerate(hidden)]
         self._simple = _simple(self.results, list(slots.fresh))
         self._writes = bool(written)
@@ -71,6 +75,8 @@ class Captured:
         """Carry the call out; `storages` are those of the leaves, in memory, and `variables` those that the call is
         given.  The handles of the results."""
         moment = None if self._past is None else self._past.begin(storages, variables)
+        if self._in_parts:
+            storages = with_parts(storages)
         if self._writes:
             buffers = self._write(handles, storages, variables)
         else:
@@ -90,8 +96,10 @@ class Captured:
 
         None where it does anything else, or its device takes no addresses.
         """
-        elsewhere = self._writes or self._past or self.hidden or self._drawn or self._bound or self._panels
-        if elsewhere or len(self._simple) != 1 or len(self._lists) != 1 or not self._lists[0][1].takes_addresses:
+        elsewhere = self._writes or self._past or self.hidden or self._drawn or self._bound or self._in_parts
+        if elsewhere or self._panels or len(self._simple) != 1 or len(self._lists) != 1:
+            return None
+        if not self._lists[0][1].takes_addresses:
             return None
         ((submit, launches),), ((model, wanted, leaf, shared),) = self._lists, self._simple
         leaves, given, twin, owner_of = self._leaves, self._given, model.twin, Handle.of
@@ -110,7 +118,8 @@ class Captured:
 
     def _write(self, handles: Sequence[Handle], storages: Sequence[Storage], variables: Sequence[UOp]) -> list[Buffer]:
         """The same where memory is written that is not fresh: who needs its contents has them first."""
-        written = {handles[number]: storages[number] for number in self.written}
+        numbers = owners(self._written, storages[: len(handles)]) if self._in_parts else self._written
+        written = {handles[number]: storages[number] for number in numbers}
         written |= {hidden.handle(): hidden.storage for hidden in self.hidden if hidden.written}
         if self._news != news():
             readers = readers_of({storage.node() for storage in written.values()}, written)
@@ -172,7 +181,7 @@ class Captured:
         if isinstance(source, Leaf):
             return storages[source.number]
         if isinstance(source, Hidden):
-            return self.hidden[source.number].storage
+            return self.hidden[source.number].memory
         raise TypeError(f"{source} is made by the call")
 
     # --- results --------------------------------------------------------------------------------
@@ -186,7 +195,7 @@ class Captured:
         variables: Sequence[UOp],
     ) -> list[Handle]:
         made: list[Handle] = []
-        owned: dict[Source, Storage] = {}
+        owned: dict[Source | Parts, Storage] = {}
         for number, result in enumerate(self.results):
             if isinstance(result, Same):
                 made.append(handles[result.leaf])
@@ -213,8 +222,8 @@ class Captured:
         return made
 
     def _storage(
-        self, result: Result, source: Source | Fill, storages: Sequence[Storage], buffers: Sequence[Buffer],
-        owned: dict[Source, Storage], variables: Sequence[UOp],
+        self, result: Result, source: Source | Parts | Fill, storages: Sequence[Storage], buffers: Sequence[Buffer],
+        owned: dict[Source | Parts, Storage], variables: Sequence[UOp],
     ) -> Storage:  # fmt: skip
         """The storage that a result shows."""
         shape = with_variables(result.shape, variables) if variables else result.shape
@@ -223,10 +232,28 @@ class Captured:
         if isinstance(source, Leaf | Hidden):
             return self._contents(source, storages)
         storage = owned.get(source)
+        if storage is None and isinstance(source, Parts):
+            storage = owned[source] = self._joined(result, source, shape, storages, buffers)
         if storage is None:
-            buffer = buffers[self._fresh_number[source]]
+            buffer = buffers[self._fresh_number[source]]  # type: ignore[index]
             storage = owned[source] = Storage(result.dtype, shape, result.device, buffer)
         return storage
+
+    def _joined(
+        self, result: Result, source: Parts, shape: tuple[int, ...], storages: Sequence[Storage],
+        buffers: Sequence[Buffer],
+    ) -> Storage:  # fmt: skip
+        """The storage of a result on several devices: a new one, unless it shows that of a tensor which was there."""
+        where = result.device
+        if not isinstance(where, Placement):
+            raise TypeError(f"a value in parts is on several devices, not on {where}")
+        parts: list[Storage] = []
+        for number, (part, device) in enumerate(zip(source.sources, where.devices, strict=True)):
+            facts = replace(result, shape=where.part_shape(shape, number), device=device)
+            parts.append(self._storage(facts, part, storages, buffers, {}, ()))
+        there = (*storages, *[hidden.storage for hidden in self.hidden])
+        known = next((each for each in there if each.parts and each.parts[0] is parts[0]), None)
+        return known or Storage(result.dtype, shape, where, parts=tuple(parts))
 
 
 _LARGEST_KEPT = 1 << 16
@@ -254,12 +281,23 @@ def _simple(results: Sequence[Same | Result], fresh: Sequence[Source]) -> list[F
     return facts if len(results) == len(fresh) else []
 
 
+def _sources(result: Result) -> Sequence[Source | Fill | UOp]:
+    """Where the memory of a result comes from, or that of its parts."""
+    return result.source.sources if isinstance(result.source, Parts) else (result.source,)
+
+
+def _owns(storage: Storage | None, memory: Storage) -> bool:
+    return storage is not None and (storage is memory or memory in storage.parts)
+
+
 class _Hidden:
     """A tensor that the call used without being seen to reach it."""
 
-    def __init__(self, storage: Storage, written: bool) -> None:
-        self.storage, self.written = storage, written
-        owner = next((handle for handle in live_handles() if handle.storage is storage), None)
+    def __init__(self, memory: Storage, written: bool) -> None:
+        self.memory, self.storage, self.written = memory, memory, written
+        owner = next((handle for handle in live_handles() if _owns(handle.storage, memory)), None)
+        if owner is not None and owner.storage is not None:
+            self.storage = owner.storage
         self._reference = None if owner is None else weakref.ref(owner)
 
     def handle(self) -> Handle:

@@ -33,9 +33,11 @@ from lazulite.engine.inspection import issue_watched, origin_of
 from lazulite.engine.loaded import Run, bind, issue
 from lazulite.engine.outputs import Output, Work, outputs_of
 from lazulite.engine.panels import panels_of, still_inputs
+from lazulite.engine.spread import in_parts, joined
 from lazulite.engine.storage import Storage, fill_of, filled, storage_of
 from lazulite.ir import ops
 from lazulite.ir.dtype import Scalar
+from lazulite.ir.placement import placements_exist
 from lazulite.ir.uop import UOp, toposort
 from lazulite.runtime.buffer import Buffer
 from lazulite.runtime.forking import renew_after_fork
@@ -59,7 +61,7 @@ ONE_AT_A_TIME = _Lock()
 """A thread holds its `lock` while it realizes, or does something else that no realize may come between."""
 
 
-OBSERVERS: list[Callable[[Run, Sequence[Output]], None]] = []
+OBSERVERS: list[Callable[[Run, Work], None]] = []
 """Called with what a realize is about to run, and what it then has computed, before its first launch."""
 
 
@@ -76,8 +78,13 @@ def realize(handles: Iterable[Handle]) -> None:
 
 def preserve(handles: Sequence[Handle]) -> None:
     """Give each of these handles, which show or need contents that are about to be replaced, memory of its own."""
-    work = outputs_of(handles)
+    work = placed(outputs_of(handles))
     _complete(work, _planned(work.outputs))
+
+
+def placed(work: Work) -> Work:
+    """The work with what lies on several devices in parts."""
+    return in_parts(work) if placements_exist() else work
 
 
 def gathered(handles: Sequence[Handle], *, state: bool) -> Work:
@@ -94,6 +101,7 @@ def _prepared(handles: Sequence[Handle], *, state: bool) -> tuple[Work, Run | No
     """What realizing the handles computes, ready to be launched."""
     work = gathered(handles, state=state)
     work.outputs = [output for output in work.outputs if not _filled(output)]
+    work = placed(work)
     return work, _planned(work.outputs) if work.outputs else None
 
 
@@ -147,9 +155,9 @@ def _complete(work: Work, run: Run | None) -> None:
 def _launch_and_commit(work: Work, run: Run | None) -> None:
     if run is not None:
         for observe in OBSERVERS:
-            observe(run, work.outputs)
+            observe(run, work)
         _submit(run, work.outputs)
-        _commit(run, work.outputs)
+        _commit(run, work)
     work.done()
 
 
@@ -157,7 +165,7 @@ def materialize(storage: Storage) -> Buffer:
     """The memory of a storage; one that holds a single value everywhere gets its memory now."""
     if storage.buffer is None:
         pattern = storage.dtype.to_bits(storage.fill or 0).to_bytes(storage.dtype.itemsize, "little")
-        storage.buffer = Buffer(Device[storage.device], storage.nbytes).allocate()
+        storage.buffer = Buffer(Device[storage.home], storage.nbytes).allocate()
         storage.buffer.copy_in(memoryview(pattern * (storage.nbytes // len(pattern))))
     return storage.buffer
 
@@ -181,7 +189,7 @@ def device_of_work(outputs: Sequence[Output], found: Fingerprint) -> str:
     """The device of the work that names none: that of a target or operand, else the default."""
     for output in outputs:
         if output.target is not None:
-            return output.target.device
+            return output.target.home
     for node in found.buffers:
         return str(node.arg[3])
     return Device.DEFAULT
@@ -243,20 +251,27 @@ def uninterrupted() -> Iterator[None]:
 # --- committing --------------------------------------------------------------------------------
 
 
-def _commit(run: Run, outputs: Sequence[Output]) -> None:
+def _commit(run: Run, work: Work) -> None:
     tracked = tracked_values()
-    descending = _descending([output.value for output in outputs], tracked) if tracked else tracked
-    for output, number in zip(outputs, run.loaded.plan.outputs, strict=True):
+    descending = _descending(work, tracked) if tracked else tracked
+    for output, number in zip(work.outputs, run.loaded.plan.outputs, strict=True):
         storage = output.target
         if storage is None:
             storage = Storage(output.value.dtype, output.value.shape, run.buffers[number].device.name)
         if storage.fill is not None and tracked:
             keep_history(storage.node(), filled(storage))
-        node = storage.written(run.buffers[number])
-        tracks = output.value in descending and not (output.handles and output.handles[0].requires_grad)
-        if tracks or output.keeps_history:
-            keep_history(node, output.value)
-        _hand_over(output, storage, node)
+        _store(output, storage, storage.written(run.buffers[number]), descending)
+    for each in work.spread:
+        storage = joined(each)
+        _store(each.output, storage, storage.node(), descending)
+
+
+def _store(output: Output, storage: Storage, node: UOp, descending: set[UOp]) -> None:
+    """Note that a storage has the value of an output from now on."""
+    tracks = output.value in descending and not (output.handles and output.handles[0].requires_grad)
+    if tracks or output.keeps_history:
+        keep_history(node, output.value)
+    _hand_over(output, storage, node)
 
 
 def _hand_over(output: Output, storage: Storage, node: UOp) -> None:
@@ -269,9 +284,10 @@ def _hand_over(output: Output, storage: Storage, node: UOp) -> None:
         handle.value = node
 
 
-def _descending(values: Sequence[UOp], tracked: set[UOp]) -> set[UOp]:
-    """The nodes of a graph through which a gradient may still be asked."""
+def _descending(work: Work, tracked: set[UOp]) -> set[UOp]:
+    """The nodes of what was computed through which a gradient may still be asked."""
     found: set[UOp] = set()
+    values = [output.value for output in (*work.outputs, *[each.output for each in work.spread])]
     for node in toposort(*values, enter=lambda node: node.op is not ops.DETACH):
         below = node.op is not ops.DETACH and (history(node) is not None or not found.isdisjoint(node.src))
         if node in tracked or below:

@@ -20,7 +20,7 @@ from lazulite.engine.compile import schedule_options
 from lazulite.engine.explain_text import explanation_text, kernel_text
 from lazulite.engine.handles import Handle, stored
 from lazulite.engine.loaded import Run
-from lazulite.engine.outputs import Output
+from lazulite.engine.outputs import Output, Work
 from lazulite.engine.panels import still_inputs
 from lazulite.engine.storage import Storage, fill_of, storage_of
 from lazulite.ir import ops
@@ -164,9 +164,9 @@ def explain(handles: Iterable[Handle]) -> Explanation:
     """What realizing the handles would do."""
     asked = list(handles)
     try:
-        return explain_outputs(execute.gathered(asked, state=True).outputs)
+        return explain_outputs(execute.placed(execute.gathered(asked, state=True)).outputs)
     except Exception:  # as in `realize`: pending state that nobody asked for must not stand in the way
-        return explain_outputs(execute.gathered(asked, state=False).outputs)
+        return explain_outputs(execute.placed(execute.gathered(asked, state=False)).outputs)
 
 
 def explain_outputs(outputs: Sequence[Output]) -> Explanation:
@@ -288,7 +288,8 @@ class Recorder:
     def __exit__(self, *failure: object) -> None:
         execute.OBSERVERS.remove(self._observe)
 
-    def _observe(self, run: Run, outputs: Sequence[Output]) -> None:
+    def _observe(self, run: Run, work: Work) -> None:
+        outputs = work.outputs
         targets = [None if output.target is None else output.target.node() for output in outputs]
         key = fingerprint([output.value for output in outputs], targets, fill_of, stored).key
         number = self._known.setdefault(key, len(self.counts))

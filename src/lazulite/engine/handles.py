@@ -100,10 +100,10 @@ class Handle:
         if name != "value":
             raise AttributeError(name)
         storage = self.storage
-        if storage is None or storage.buffer is None:
+        if storage is None or (storage.buffer is None and not storage.parts):
             raise AttributeError(name)
         self.value = node = storage.node()
-        if node.origin is None and isinstance(storage.buffer.label, Origin):
+        if node.origin is None and storage.buffer is not None and isinstance(storage.buffer.label, Origin):
             node.origin = storage.buffer.label
         return node
 

@@ -16,6 +16,7 @@ from lazulite.engine.handles import Handle
 from lazulite.engine.storage import Storage, is_current, storage_of
 from lazulite.ir import ops
 from lazulite.ir.calls import device_of
+from lazulite.ir.placement import Placement
 from lazulite.ir.uop import UOp, toposort
 
 if TYPE_CHECKING:
@@ -34,6 +35,15 @@ class Output:
 
 
 @dataclass(slots=True)
+class Spread:
+    """An output on several devices, and the outputs that compute its parts."""
+
+    output: Output
+    parts: list[Output]
+    where: Placement
+
+
+@dataclass(slots=True)
 class Work:
     """Everything that one realize computes, and what is known once it is done."""
 
@@ -41,6 +51,8 @@ class Work:
     shown: list[tuple[list[Handle], UOp]] = field(default_factory=list)
     """Handles whose value turned out to be the contents of a storage that nothing writes."""
     effects: Elaboration | None = None
+    spread: list[Spread] = field(default_factory=list)
+    """The values on several devices, whose parts are among the outputs."""
 
     def done(self) -> None:
         """Note what was executed, and hand over what needed no computing."""

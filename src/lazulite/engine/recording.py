@@ -22,8 +22,8 @@ from lazulite.base.origin import Origin
 from lazulite.engine import execute
 from lazulite.engine.handles import Handle, live_handles, stored
 from lazulite.engine.loaded import Loaded, Run
-from lazulite.engine.outputs import Output
-from lazulite.engine.storage import Storage, next_number, storage_of
+from lazulite.engine.outputs import Output, Work
+from lazulite.engine.storage import Storage, next_number, storage_of, with_parts
 from lazulite.engine.stream import STREAM
 from lazulite.engine.variables import Variables
 from lazulite.ir import ops
@@ -37,7 +37,7 @@ from lazulite.schedule.canonical import nodes_of
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """The memory of a tensor that the function reaches, by number."""
+    """The memory of a tensor that the function reaches, by number; those of parts follow the tensors."""
 
     number: int
 
@@ -140,10 +140,12 @@ class Recording:
         """What the runs computed."""
         self.origins: dict[Source, Origin | None] = {}
         self._sources: dict[int, Source] = {}
-        self.trace.leaf_devices = [storage.device for storage in leaves]
+        flat = with_parts(leaves)
+        self.trace.leaf_devices = ["" if storage.parts else storage.home for storage in flat]
         self._kept: list[object] = []
-        for number, storage in enumerate(leaves):
-            self._sources.setdefault(id(storage.buffer), Leaf(number))
+        for number, storage in enumerate(flat):
+            if not storage.parts:
+                self._sources.setdefault(id(storage.buffer), Leaf(number))
         self._first = next_number()
         self._stream = STREAM.key, STREAM.position, STREAM.restarts
         self.handles_before = WeakSet(live_handles())
@@ -188,15 +190,15 @@ class Recording:
     def _new_source(self, storage: Storage) -> Source:
         if storage.number < self._first:
             self.hidden.append(storage)
-            self.trace.hidden_devices.append(storage.device)
+            self.trace.hidden_devices.append(storage.home)
             return Hidden(len(self.hidden) - 1)
         buffer = execute.materialize(storage)
         self.trace.given.append(buffer.tobytes())
-        self.trace.given_devices.append(storage.device)
+        self.trace.given_devices.append(storage.home)
         return Given(len(self.trace.given) - 1)
 
-    def _observe(self, run: Run, outputs: Sequence[Output]) -> None:
-        plan, number = run.loaded.plan, len(self.trace.steps)
+    def _observe(self, run: Run, work: Work) -> None:
+        plan, number, outputs = run.loaded.plan, len(self.trace.steps), work.outputs
         storages = {id(storage.buffer): storage for storage in _storages(outputs)}
         inputs = tuple([self.source_of(storages[id(buffer)]) for buffer in run.buffers[: plan.inputs]])
         writes = tuple([self.source_of(output.target) for output in outputs if output.target is not None])
@@ -213,7 +215,7 @@ class Recording:
                 origin = output.value.origin
                 self.origins[source] = origin if isinstance(origin, Origin) else None
         self._kept.append(run.buffers)
-        self.values += [output.value for output in outputs]
+        self.values += [output.value for output in outputs] + [each.output.value for each in work.spread]
         self.trace.steps.append(Step(run.loaded, inputs, tuple(words), writes))
 
     def _note_size(self, size: Size) -> None:

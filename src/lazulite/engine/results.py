@@ -13,6 +13,7 @@ from lazulite.engine.storage import storage_of
 from lazulite.engine.views import ancestors
 from lazulite.ir import ops
 from lazulite.ir.dtype import DType, Scalar
+from lazulite.ir.placement import Placement
 from lazulite.ir.uop import UOp, toposort
 
 
@@ -35,17 +36,24 @@ class Fill:
 
 
 @dataclass(frozen=True, slots=True)
+class Parts:
+    """The parts of a value on several devices, by device."""
+
+    sources: tuple[Source, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Result:
     """A handle with the facts of the one that the recorded call made."""
 
-    source: Source | Fill | UOp
+    source: Source | Parts | Fill | UOp
     """Where its memory comes from; a node of constants for a value that has no storage."""
     owns: bool
     """Whether it owns the storage; else it shows the contents of one that another handle owns."""
     dtype: DType
     shape: tuple[int, ...]
     """Over the numbers of the variables of the call."""
-    device: str
+    device: str | Placement
     requires_grad: bool | None
     leaf: bool
     shared: bool
@@ -87,13 +95,15 @@ def _result(recording: Recording, handle: Handle, leaves: dict[int, int], own: d
     )  # fmt: skip
 
 
-def _source(recording: Recording, handle: Handle) -> Source | Fill | UOp:
+def _source(recording: Recording, handle: Handle) -> Source | Parts | Fill | UOp:
     value = handle.value
     if value.op is not ops.BUFFER:
         if any(recording.variables.occur_in(node.arg) for node in toposort(value)):
             raise Unrepeatable("it gives a constant whose size varies")
         return value
     storage = storage_of(value)
+    if storage.parts:
+        return Parts(tuple([recording.source_of(part) for part in storage.parts]))
     if storage.buffer is None:
         return Fill(storage.fill or 0)
     return recording.source_of(storage)

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from lazulite.base.errors import EffectError, GradientError
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
+from lazulite.ir.placement import names_of
 from lazulite.ir.tokens import quoted
 from lazulite.ir.uop import UOp, substitute, toposort
 
@@ -224,11 +225,12 @@ def same_memory(left: UOp, right: UOp) -> bool:
     return left.op is right.op and bool(left.arg[0] == right.arg[0])
 
 
-def device_of(node: UOp) -> str:
-    """The device of a value: that of the memory below it or of the copy that made it; "" for constants."""
+def device_of(node: UOp) -> str | tuple[str, ...]:
+    """The device of a value, or its devices: those of the memory below it or of the copy that made it; "" for
+    constants."""
     for each in reversed(toposort(node, enter=lambda n: n.op not in (ops.COPY, ops.CALL))):
         if each.op in _MEMORY or each.op is ops.COPY:
-            return str(each.arg if each.op is ops.COPY else each.arg[-1])
+            return names_of(each.arg if each.op is ops.COPY else each.arg[-1])
     return ""
 
 

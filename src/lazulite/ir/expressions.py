@@ -17,6 +17,7 @@ from lazulite.ir.calls import Run
 from lazulite.ir.dtype import DType, Scalar, dtypes
 from lazulite.ir.functions import Derivative
 from lazulite.ir.ops import Op
+from lazulite.ir.placement import place_of
 from lazulite.ir.size import of_form
 from lazulite.ir.spelling import LEVELS, PREFIX, REDUCTIONS
 from lazulite.ir.tokens import TokenReader
@@ -352,7 +353,7 @@ class ExpressionParser(TokenReader):
             self.expect(")")
             return UOp(ops.OPS[name], dtype, (value,))
         if name == "copy":
-            device = self.take()[1:-1]
+            device = place_of(self.take()[1:-1])
             self.expect(")")
             return UOp(ops.COPY, value.dtype, (value,), device)
         if name == "write":

@@ -18,6 +18,7 @@ from lazulite.ir.calls import KernelInfo
 from lazulite.ir.dtype import DType, by_name, dtypes
 from lazulite.ir.dtype import names as dtype_names
 from lazulite.ir.expressions import ExpressionParser
+from lazulite.ir.placement import place_of
 from lazulite.ir.spelling import DEFAULT_DEVICES
 from lazulite.ir.text import LANGUAGES, is_effect
 from lazulite.ir.tokens import tokenize
@@ -196,7 +197,7 @@ class _ProgramParser:
         place = re.fullmatch(r"on\s+(['\"])(.*)\1", rest)
         if shape is None or (rest and not place):
             raise FormatError("parse", "expected: param NAME TYPE[SIZES] on 'DEVICE'")
-        arg = (self._number(name, "p", "slot"), shape, place[2] if place else self.device)
+        arg = (self._number(name, "p", "slot"), shape, place_of(place[2]) if place else self.device)
         self.names[name] = UOp(ops.PARAM, dtype, (), arg)
 
     def _scalar(self, text: str) -> None:

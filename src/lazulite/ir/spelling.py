@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from lazulite.ir import ops
 from lazulite.ir.dtype import DType, dtypes
 from lazulite.ir.ops import Op
+from lazulite.ir.placement import place_text
 from lazulite.ir.size import Size
 from lazulite.ir.uop import UOp
 
@@ -128,7 +129,7 @@ def _method(node: UOp, sources: Sequence[Expression]) -> str:
     if op is ops.REDUCE:
         return f"{_REDUCTION_NAMES[node.arg[0]]}({', '.join(map(str, node.arg[1]))})"
     if op is ops.COPY:
-        return f"copy({node.arg!r})"
+        return f"copy({place_text(node.arg)!r})"
     if op is ops.WRITE:
         region = ".".join(movement(name, arg) for name, arg in node.arg)
         value = sources[1] if node.src[0].op is not ops.CONST else _typed(node.src[1], sources[1])
@@ -196,5 +197,5 @@ def declaration(node: UOp, language: str) -> tuple[str, str]:
     if node.op is ops.SCRATCH:
         return f"s{number}", f"scratch s{number} {dtype}[{node.arg[1]}] align {node.arg[2]}"
     _, shape, device = node.arg
-    place = "" if device == DEFAULT_DEVICES.get(language, "") else f" on {device!r}"
+    place = "" if device == DEFAULT_DEVICES.get(language, "") else f" on {place_text(device)!r}"
     return f"p{number}", f"param p{number} {dtype}[{', '.join(map(size_text, shape))}]{place}"

@@ -175,8 +175,8 @@ class UOp:
         return node
 
     @property
-    def device(self) -> str:
-        """The device of a `TENSOR` value; empty for constants."""
+    def device(self) -> str | tuple[str, ...]:
+        """The device (or the devices) of a `TENSOR` value; empty for constants."""
         from lazulite.ir.calls import device_of
 
         return device_of(self)

@@ -8,9 +8,10 @@ default is what the user chose, else CPU: no other device is ever picked by itse
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib import import_module
+from typing import overload
 
 from lazulite.base.errors import DeviceError, nearest
 from lazulite.base.settings import SETTINGS
@@ -62,12 +63,24 @@ class Registry:
     def DEFAULT(self, name: str) -> None:
         self._chosen = self.canonical(name), SETTINGS.DEV
 
-    def canonical(self, name: str) -> str:
-        """The one spelling of a device's name; raises where there is no such kind or emitter.
+    @overload
+    def canonical(self, name: str) -> str: ...
+
+    @overload
+    def canonical(self, name: str | Sequence[str]) -> str | tuple[str, ...]: ...
+
+    def canonical(self, name: str | Sequence[str]) -> str | tuple[str, ...]:
+        """The one spelling of a device's name, or of each of several (one of them is one device); raises where there
+        is no such kind or emitter.
 
         >>> Device.canonical("cpu:0"), Device.canonical("CPU:LLVM"), Device.canonical("CPU:1")
         ('CPU', 'CPU', 'CPU:1')
+        >>> Device.canonical(("CPU:0", "CPU:1"))
+        ('CPU', 'CPU:1')
         """
+        if not isinstance(name, str):
+            names = tuple([self.canonical(each) for each in name])
+            return names[0] if len(names) == 1 else names
         return ":".join(part for part in _parts(name) if part)
 
     def problem(self, name: str) -> str | None:

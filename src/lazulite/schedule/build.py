@@ -69,7 +69,9 @@ class _Graph:
     targets: list[UOp | None]
     positions: Mapping[UOp, int]
     """Where each node stands in the graph as the engine walked it."""
-    origins: dict[UOp, UOp]
+    homes: dict[int, str]
+    """Where there are several devices, that of each destination; a value that turns out to be constant has none."""
+    origins: dict[UOp, UOp] = field(default_factory=dict)
     """For each prepared node the node of the graph that it stands for."""
     valued: set[int] = field(default_factory=set)
     """The memories whose contents after a store of a region are computed by those who read them, not loaded."""
@@ -148,7 +150,12 @@ def _refuse_cycle(graph: _Graph, stuck: Sequence[Kernel]) -> None:
 def _graph(outputs: Sequence[UOp], targets: Sequence[UOp | None], positions: Mapping[UOp, int]) -> _Graph:
     nodes = toposort(*outputs, *[t for t in targets if t is not None])
     params = {node.arg[0]: node for node in nodes if node.op is ops.PARAM}
-    return _Graph([params[slot] for slot in range(len(params))], list(outputs), list(targets), positions, {})
+    graph = _Graph([params[slot] for slot in range(len(params))], list(outputs), list(targets), positions, {})
+    devices = devices_of(nodes)
+    if len({device for device in devices.values() if device}) > 1:
+        ends = enumerate(zip(outputs, targets, strict=True))
+        graph.homes = {graph.destination(number): devices[o if t is None else t] for number, (o, t) in ends}
+    return graph
 
 
 def _destinations(graph: _Graph, aside: set[Write]) -> dict[UOp, list[Destination]]:
@@ -163,9 +170,12 @@ def _destinations(graph: _Graph, aside: set[Write]) -> dict[UOp, list[Destinatio
         if store.contents is not None and store.destination.number not in graph.valued
     }
     prepared, graph.origins = prepare([store.value for store in stores], in_memory)
+    devices = devices_of(toposort(*prepared)) if graph.homes else {}
     destinations: dict[UOp, list[Destination]] = {}
     for store, value in zip(stores, prepared, strict=True):
         place = store.destination
+        if (home := graph.homes.get(place.number)) and not devices[value]:
+            value = UOp(ops.COPY, value.dtype, (value,), home)
         value = value if place.region else _without_reshapes(value)
         if value.op in LEAVES or is_reinterpretation(value):
             value = copied(value)
@@ -210,8 +220,8 @@ def _plan(
 ) -> Plan:
     devices = devices_of(toposort(*fusion.writer))
     fresh = [
-        Fresh(o.dtype.name, max_shape(o.shape), devices.get(o, ""))
-        for o, t in zip(graph.outputs, graph.targets, strict=True) if t is None
+        Fresh(o.dtype.name, max_shape(o.shape), graph.homes.get(graph.destination(number)) or devices.get(o, ""))
+        for number, (o, t) in enumerate(zip(graph.outputs, graph.targets, strict=True)) if t is None
     ]  # fmt: skip
     temporaries, numbers = _temporaries(graph, kernels, len(graph.inputs) + len(fresh), devices, options)
     entered: _Entered = {}

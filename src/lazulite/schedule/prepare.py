@@ -41,7 +41,9 @@ def prepare(
     devices = devices_of(nodes) if any(crosses(node) for node in nodes) else {}
     for node in nodes:
         src = tuple([done[source] for source in node.src])
-        if crosses(node) and node.arg == devices[node.src[0]]:
+        if crosses(node) and 0 in node.shape and node not in outputs:  # there is nothing to send
+            done[node] = spread(UOp.const(node.dtype, 0), node.shape)
+        elif crosses(node) and node.arg == devices[node.src[0]]:
             done[node] = UOp(node.op, node.dtype, src, HERE)
         elif node in in_memory:
             target, sequence = in_memory[node]

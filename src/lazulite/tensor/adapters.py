@@ -14,7 +14,7 @@ from lazulite.ir.dtype import Scalar, dtypes
 from lazulite.ir.ops import Op
 from lazulite.ir.size import variables_in
 from lazulite.ir.uop import UOp, substitute, toposort
-from lazulite.tensor.base import DTypeLike, as_dtype, constant, weak_dtype
+from lazulite.tensor.base import DeviceLike, DTypeLike, as_dtype, constant, weak_dtype
 from lazulite.tensor.products import ProductMethods
 from lazulite.tensor.random import RandomMethods
 
@@ -71,7 +71,7 @@ class AdapterMethods(ProductMethods, RandomMethods):
         return total
 
     @classmethod
-    def const(cls, b: Scalar, dtype: DTypeLike | None = None, device: str | None = None) -> Self:
+    def const(cls, b: Scalar, dtype: DTypeLike | None = None, device: DeviceLike = None) -> Self:
         """A number as a tensor without axes.
 
         >>> Tensor.const(2.5).item()
@@ -80,7 +80,7 @@ class AdapterMethods(ProductMethods, RandomMethods):
         return cls._from_uop(constant(weak_dtype(b) if dtype is None else as_dtype("const", dtype), b), device)
 
     @classmethod
-    def invalids(cls, *shape: Any, dtype: DTypeLike | None = None, device: str | None = None) -> Self:
+    def invalids(cls, *shape: Any, dtype: DTypeLike | None = None, device: DeviceLike = None) -> Self:
         """`empty` by its other name.
 
         >>> Tensor.invalids(2, 3).shape
@@ -244,7 +244,7 @@ class AdapterMethods(ProductMethods, RandomMethods):
         return tree_hash(self)  # type: ignore[no-any-return]
 
     @classmethod
-    def from_url(cls, url: str, gunzip: bool = False, device: str | None = None) -> Self:
+    def from_url(cls, url: str, gunzip: bool = False, device: DeviceLike = None) -> Self:
         """The bytes of a ``file:`` URL as uint8, unpacked with `gunzip`.
 
         Nothing is fetched from a network: for other URLs ArgumentError says to download the file first.

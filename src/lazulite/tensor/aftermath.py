@@ -14,6 +14,7 @@ from lazulite.engine.environment import Survey
 from lazulite.engine.handles import Handle
 from lazulite.engine.marks import mark
 from lazulite.engine.results import Same, Unrepeatable
+from lazulite.tensor.base import DeviceName
 from lazulite.tensor.structure import NoOutlineError, Outline, Place, filled, outline
 from lazulite.tensor.tensor import Tensor
 
@@ -59,14 +60,14 @@ class Aftermath:
         self._results: list[Tensor] = []
         self.effects: list[_Put | _Grad | _Replaced] = []
         self.form: Outline = Place(0)
-        self.devices: list[str] = []
+        self.devices: list[DeviceName] = []
         self.is_tensor = self._is_new = False
         """Whether all that the call leaves behind is one tensor of its own."""
         self.reason = ""
         """Why the call cannot be repeated, if it cannot."""
 
     @classmethod
-    def restored(cls, form: Outline, devices: list[str]) -> Aftermath:
+    def restored(cls, form: Outline, devices: list[DeviceName]) -> Aftermath:
         """That of a call which left nothing but results of this form, on these devices."""
         self = cls((), ())
         self.form, self.devices = form, devices
@@ -147,7 +148,7 @@ class Aftermath:
                     self.reason = self.reason or f"it changes {change.path}"
 
 
-def _tensor(handle: Handle, device: str) -> Tensor:
+def _tensor(handle: Handle, device: DeviceName) -> Tensor:
     tensor = object.__new__(Tensor)
     tensor._handle, tensor._device = handle, device
     return tensor

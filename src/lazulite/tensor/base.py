@@ -16,12 +16,17 @@ from lazulite.ir import dtype as types
 from lazulite.ir import ops
 from lazulite.ir.dtype import DType, Scalar, dtypes
 from lazulite.ir.ops import Op
+from lazulite.ir.placement import Placement
 from lazulite.ir.size import Size, least, most
 from lazulite.ir.uop import UOp
 
 Shape = tuple[int, ...]
 Axes = int | Sequence[int] | None
 DTypeLike = DType | str
+DeviceName = str | tuple[str, ...]
+"""The canonical name of a device, or those of several."""
+DeviceLike = str | Sequence[str] | None
+"""A device, several, or (None) the default one."""
 
 
 class Base:
@@ -32,7 +37,7 @@ class Base:
     """NumPy leaves operators between its arrays and tensors to the tensor."""
 
     def __init__(
-        self, data: Any, device: str | None = None, dtype: DTypeLike | None = None, requires_grad: bool | None = None
+        self, data: Any, device: DeviceLike = None, dtype: DTypeLike | None = None, requires_grad: bool | None = None
     ) -> None:
         raise NotImplementedError
 
@@ -50,7 +55,7 @@ class Base:
         raise NotImplementedError
 
     @property
-    def device(self) -> str:
+    def device(self) -> DeviceName:
         raise NotImplementedError
 
     def _derived(self, uop: UOp) -> Self:
@@ -58,7 +63,7 @@ class Base:
         raise NotImplementedError
 
     @classmethod
-    def _from_uop(cls, uop: UOp, device: str | None) -> Self:
+    def _from_uop(cls, uop: UOp, device: DeviceLike) -> Self:
         """A lazy tensor that was made from no other."""
         raise NotImplementedError
 
@@ -169,6 +174,11 @@ def float_dtype(dtype: DType) -> DType:
 def wide_dtype(dtype: DType) -> DType:
     """The type in which a composed float function computes before it rounds once."""
     return types.promote(float_dtype(dtype), dtypes.float32)
+
+
+def everywhere(node: UOp, devices: tuple[str, ...]) -> UOp:
+    """The value whole on each of several devices."""
+    return UOp(ops.COPY, node.dtype, (node,), Placement(devices))
 
 
 def detached(node: UOp) -> UOp:

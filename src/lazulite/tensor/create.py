@@ -18,6 +18,7 @@ from lazulite.ir.size import Size, least, most, varies
 from lazulite.ir.uop import UOp
 from lazulite.tensor.base import (
     Base,
+    DeviceLike,
     DTypeLike,
     Shape,
     as_dtype,
@@ -35,7 +36,7 @@ class CreateMethods(Base):
     __slots__ = ()
 
     @classmethod
-    def full(cls, shape: Any, fill_value: Scalar, dtype: DTypeLike | None = None, device: str | None = None) -> Self:
+    def full(cls, shape: Any, fill_value: Scalar, dtype: DTypeLike | None = None, device: DeviceLike = None) -> Self:
         """A tensor of one value; OverflowError where an integer does not fit the type.
 
         >>> Tensor.full((2, 2), 7).tolist()
@@ -46,7 +47,7 @@ class CreateMethods(Base):
         return cls._from_uop(expanded(node, shape_of("full", shape)), device)
 
     @classmethod
-    def zeros(cls, *shape: Any, dtype: DTypeLike | None = None, device: str | None = None) -> Self:
+    def zeros(cls, *shape: Any, dtype: DTypeLike | None = None, device: DeviceLike = None) -> Self:
         """Zeros, of the default float unless `dtype` says otherwise.
 
         >>> Tensor.zeros(2, dtype="int32").tolist()
@@ -55,7 +56,7 @@ class CreateMethods(Base):
         return cls.full(shape_of("zeros", *shape), 0, dtype or dtypes.default_float, device)
 
     @classmethod
-    def ones(cls, *shape: Any, dtype: DTypeLike | None = None, device: str | None = None) -> Self:
+    def ones(cls, *shape: Any, dtype: DTypeLike | None = None, device: DeviceLike = None) -> Self:
         """Ones, of the default float unless `dtype` says otherwise.
 
         >>> Tensor.ones(2).tolist()
@@ -64,7 +65,7 @@ class CreateMethods(Base):
         return cls.full(shape_of("ones", *shape), 1, dtype or dtypes.default_float, device)
 
     @classmethod
-    def empty(cls, *shape: Any, dtype: DTypeLike | None = None, device: str | None = None) -> Self:
+    def empty(cls, *shape: Any, dtype: DTypeLike | None = None, device: DeviceLike = None) -> Self:
         """A tensor whose values do not matter (zeros, so that a program that reads them is repeatable).
 
         >>> Tensor.empty(2, 3).shape
@@ -72,7 +73,7 @@ class CreateMethods(Base):
         """
         return cls.full(shape_of("empty", *shape), 0, dtype or dtypes.default_float, device)
 
-    def full_like(self, fill_value: Scalar, dtype: DTypeLike | None = None, device: str | None = None) -> Self:
+    def full_like(self, fill_value: Scalar, dtype: DTypeLike | None = None, device: DeviceLike = None) -> Self:
         """One value in the shape, type and place of this tensor.
 
         >>> Tensor([1, 2]).full_like(5).tolist()
@@ -80,7 +81,7 @@ class CreateMethods(Base):
         """
         return type(self).full(self.shape, fill_value, dtype or self.dtype, device or self.device)
 
-    def zeros_like(self, dtype: DTypeLike | None = None, device: str | None = None) -> Self:
+    def zeros_like(self, dtype: DTypeLike | None = None, device: DeviceLike = None) -> Self:
         """Zeros in the shape, type and place of this tensor.
 
         >>> Tensor([1, 2]).zeros_like().tolist()
@@ -88,7 +89,7 @@ class CreateMethods(Base):
         """
         return self.full_like(0, dtype, device)
 
-    def ones_like(self, dtype: DTypeLike | None = None, device: str | None = None) -> Self:
+    def ones_like(self, dtype: DTypeLike | None = None, device: DeviceLike = None) -> Self:
         """Ones in the shape, type and place of this tensor.
 
         >>> Tensor([1.5, 2.5]).ones_like().tolist()
@@ -96,7 +97,7 @@ class CreateMethods(Base):
         """
         return self.full_like(1, dtype, device)
 
-    def empty_like(self, dtype: DTypeLike | None = None, device: str | None = None) -> Self:
+    def empty_like(self, dtype: DTypeLike | None = None, device: DeviceLike = None) -> Self:
         """`empty` in the shape, type and place of this tensor.
 
         >>> Tensor([1, 2]).empty_like().shape
@@ -115,7 +116,7 @@ class CreateMethods(Base):
     @classmethod
     def arange(
         cls, start: Scalar, stop: Scalar | None = None, step: Scalar = 1,
-        dtype: DTypeLike | None = None, device: str | None = None,
+        dtype: DTypeLike | None = None, device: DeviceLike = None,
     ) -> Self:  # fmt: skip
         """start, start + step, .. below stop; with one number, from 0 to below it.
 
@@ -136,7 +137,7 @@ class CreateMethods(Base):
 
     @classmethod
     def linspace(
-        cls, start: Scalar, stop: Scalar, steps: int, dtype: DTypeLike | None = None, device: str | None = None
+        cls, start: Scalar, stop: Scalar, steps: int, dtype: DTypeLike | None = None, device: DeviceLike = None
     ) -> Self:
         """`steps` evenly spaced values from start to stop, both included; integers are exact, rounded down (B065).
 
@@ -151,7 +152,7 @@ class CreateMethods(Base):
         return cls._from_uop(spaced(begin, end, steps, given), device)
 
     @classmethod
-    def eye(cls, n: int, m: int | None = None, dtype: DTypeLike | None = None, device: str | None = None) -> Self:
+    def eye(cls, n: int, m: int | None = None, dtype: DTypeLike | None = None, device: DeviceLike = None) -> Self:
         """Ones on the diagonal of an n by m matrix (n by n without m), zeros elsewhere.
 
         >>> Tensor.eye(2).tolist()

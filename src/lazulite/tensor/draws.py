@@ -8,7 +8,7 @@ from lazulite.base.errors import ArgumentError, ShapeError
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.uop import UOp
-from lazulite.tensor.base import DTypeLike, as_dtype, expanded
+from lazulite.tensor.base import DeviceLike, DTypeLike, as_dtype, expanded
 from lazulite.tensor.create import CreateMethods
 from lazulite.tensor.random import RandomMethods
 from lazulite.tensor.reduce import reduced
@@ -21,7 +21,7 @@ class DrawMethods(SortMethods, RandomMethods, CreateMethods):
     __slots__ = ()
 
     @classmethod
-    def randperm(cls, n: int, device: str | None = None, dtype: DTypeLike = dtypes.int32) -> Self:
+    def randperm(cls, n: int, device: DeviceLike = None, dtype: DTypeLike = dtypes.int32) -> Self:
         """The numbers 0 to n - 1 in random order.
 
         >>> sorted(Tensor.randperm(5).tolist())

@@ -25,7 +25,7 @@ from lazulite.ir.size import room, varies
 from lazulite.runtime.buffer import Buffer
 from lazulite.runtime.devices.host import external_memory
 from lazulite.runtime.registry import Device
-from lazulite.tensor.base import DTypeLike, as_dtype, sizes_argument
+from lazulite.tensor.base import DeviceLike, DeviceName, DTypeLike, as_dtype, sizes_argument
 from lazulite.tensor.host import HostMethods, from_bytes
 
 _NAMESPACE = "lazulite.interop.array_api"
@@ -110,12 +110,12 @@ class ExchangeMethods(HostMethods):
         >>> Tensor([1]).__dlpack_device__()
         (1, 0)
         """
-        if not Device[self.device].maps:
+        if not isinstance(self.device, str) or not Device[self.device].maps:
             raise DeviceError("dlpack", f"memory of {self.device} cannot be shared", hint="move it: x.to('CPU')")
         return _CPU, 0
 
     @classmethod
-    def from_dlpack(cls, data: Any, device: str | None = None, copy: bool | None = None) -> Self:
+    def from_dlpack(cls, data: Any, device: DeviceLike = None, copy: bool | None = None) -> Self:
         """A copy of what another library offers by DLPack, in any layout, from host memory.
 
         `copy=False` is a BufferError: a tensor owns its memory, so what comes in is copied (`from_blob` shares).
@@ -143,7 +143,7 @@ class ExchangeMethods(HostMethods):
 
     @classmethod
     def from_blob(
-        cls, ptr: int, shape: int | Sequence[int], dtype: DTypeLike = dtypes.float32, device: str | None = None
+        cls, ptr: int, shape: int | Sequence[int], dtype: DTypeLike = dtypes.float32, device: DeviceLike = None
     ) -> Self:
         """The elements at an address of host memory, used in place.
 
@@ -165,10 +165,10 @@ class ExchangeMethods(HostMethods):
 
     @classmethod
     def _with_storage(cls, storage: Storage) -> Self:
-        return cls._made(Handle(storage.node(), storage, leaf=True), storage.device)
+        return cls._made(Handle(storage.node(), storage, leaf=True), storage.home)
 
     @classmethod
-    def _made(cls, handle: Handle, device: str) -> Self:
+    def _made(cls, handle: Handle, device: DeviceName) -> Self:
         raise NotImplementedError
 
     def _own_memory(self) -> memoryview | None:
@@ -182,8 +182,11 @@ class ExchangeMethods(HostMethods):
         return buffer.map() if buffer is not None and buffer.nbytes else None
 
 
-def _name(device: str | None) -> str:
-    return Device.DEFAULT if device is None else Device.canonical(device)
+def _name(device: DeviceLike) -> str:
+    name = Device.DEFAULT if device is None else Device.canonical(device)
+    if not isinstance(name, str):
+        raise DeviceError("Tensor", "memory from outside goes to one device", hint="shard(devices) spreads the tensor")
+    return name
 
 
 # --- out ---------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from typing import Any, Self
 from lazulite.base.errors import DTypeError, ShapeError
 from lazulite.ir.dtype import DType, Scalar, dtypes
 from lazulite.ir.dtype import names as dtype_names
-from lazulite.tensor.base import Base, DTypeLike, as_dtype, one_axis
+from lazulite.tensor.base import Base, DeviceLike, DTypeLike, as_dtype, one_axis
 from lazulite.tensor.convert import ConvertMethods
 from lazulite.tensor.create import CreateMethods
 from lazulite.tensor.host import HostMethods
@@ -213,7 +213,7 @@ class FactMethods(MovementMethods, ConvertMethods, HostMethods, CreateMethods):
     # --- others like it ---------------------------------------------------------------------------------
 
     def new_full(
-        self, size: Any, fill_value: Scalar, dtype: DTypeLike | None = None, device: str | None = None
+        self, size: Any, fill_value: Scalar, dtype: DTypeLike | None = None, device: DeviceLike = None
     ) -> Self:
         """One value in a shape, with the type and place of this tensor.
 
@@ -222,7 +222,7 @@ class FactMethods(MovementMethods, ConvertMethods, HostMethods, CreateMethods):
         """
         return type(self).full(size, fill_value, dtype or self.dtype, device or self.device)
 
-    def new_zeros(self, *size: Any, dtype: DTypeLike | None = None, device: str | None = None) -> Self:
+    def new_zeros(self, *size: Any, dtype: DTypeLike | None = None, device: DeviceLike = None) -> Self:
         """Zeros in a shape, with the type and place of this tensor.
 
         >>> Tensor([1]).new_zeros(2).tolist()
@@ -230,7 +230,7 @@ class FactMethods(MovementMethods, ConvertMethods, HostMethods, CreateMethods):
         """
         return type(self).zeros(*size, dtype=dtype or self.dtype, device=device or self.device)
 
-    def new_ones(self, *size: Any, dtype: DTypeLike | None = None, device: str | None = None) -> Self:
+    def new_ones(self, *size: Any, dtype: DTypeLike | None = None, device: DeviceLike = None) -> Self:
         """Ones in a shape, with the type and place of this tensor.
 
         >>> Tensor([1]).new_ones(2).tolist()
@@ -238,7 +238,7 @@ class FactMethods(MovementMethods, ConvertMethods, HostMethods, CreateMethods):
         """
         return type(self).ones(*size, dtype=dtype or self.dtype, device=device or self.device)
 
-    def new_empty(self, *size: Any, dtype: DTypeLike | None = None, device: str | None = None) -> Self:
+    def new_empty(self, *size: Any, dtype: DTypeLike | None = None, device: DeviceLike = None) -> Self:
         """`empty` in a shape, with the type and place of this tensor.
 
         >>> Tensor([1]).new_empty(2).shape
@@ -246,7 +246,7 @@ class FactMethods(MovementMethods, ConvertMethods, HostMethods, CreateMethods):
         """
         return type(self).empty(*size, dtype=dtype or self.dtype, device=device or self.device)
 
-    def new_tensor(self, data: Any, dtype: DTypeLike | None = None, device: str | None = None) -> Self:
+    def new_tensor(self, data: Any, dtype: DTypeLike | None = None, device: DeviceLike = None) -> Self:
         """Data as a tensor of the type and place of this one.
 
         >>> Tensor([1.0]).new_tensor([2, 3]).tolist()
@@ -284,14 +284,14 @@ class FactMethods(MovementMethods, ConvertMethods, HostMethods, CreateMethods):
         return self.assign(source.to(self.device).cast(self.dtype))
 
 
-def destination(function: str, *given: Any, dtype: Any = None, device: Any = None) -> tuple[DType | None, str | None]:
+def destination(function: str, *given: Any, dtype: Any = None, device: Any = None) -> tuple[DType | None, DeviceLike]:
     """The type and the device that the arguments of `to` name, in any order: dtypes, devices, or a tensor of both."""
     for each in given:
         if isinstance(each, Base):
             dtype, device = each.dtype, each.device
         elif isinstance(each, DType) or (isinstance(each, str) and each in dtype_names()):
             dtype = each
-        elif isinstance(each, str):
+        elif isinstance(each, str | tuple | list):
             device = each
         elif each is not None and not isinstance(each, bool):
             raise DTypeError(function, f"goes to a device, a dtype or like a tensor, got {type(each).__name__}")

@@ -10,6 +10,7 @@ from lazulite.base.errors import GradientError, ShapeError
 from lazulite.engine.effects import differentiable, with_calls
 from lazulite.engine.handles import Handle, forget_history, history, live_handles, recomputed, stored
 from lazulite.ir import ops
+from lazulite.ir.calls import device_of
 from lazulite.ir.uop import UOp
 from lazulite.tensor.base import Base, expanded
 
@@ -73,6 +74,7 @@ class GradientMethods(Base):
             if part is not None:
                 total = part if handle.grad is None else handle.grad.uop + part
                 handle.grad = self._derived(total)
+                handle.grad._device = device_of(handle.value) or self.device
         forget_history(node for node in nodes if node.op is ops.BUFFER)
         return self
 

@@ -143,6 +143,11 @@ def _integers(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str | bytes) and all(map(_integer, value))
 
 
+def _devices(value: Any) -> bool:
+    names = value if isinstance(value, list | tuple) else (value or "",)
+    return all(isinstance(name, str) for name in names)
+
+
 _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "int": ("an integer", _integer),
     "float": ("a number", lambda value: plain_scalar(value) is not None),
@@ -153,6 +158,7 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "Shape": ("several integers", _integers),
     "Axes": ("an axis, several, or None", lambda value: value is None or _integer(value) or _integers(value)),
     "DTypeLike": ("a dtype", lambda value: isinstance(value, DType | str)),
+    "DeviceLike": ("the name of a device, several names, or None", _devices),
     "list[Any]": ("a list", lambda value: isinstance(value, list | tuple)),
     "None": ("None", lambda value: value is None),
 }

@@ -17,10 +17,12 @@ from lazulite.base.origin import user_frame
 from lazulite.base.terminal import size_text
 from lazulite.engine.execute import realize
 from lazulite.engine.handles import Handle
+from lazulite.engine.spread import layout_of
 from lazulite.engine.storage import Storage, storage_of
 from lazulite.engine.tracing import refuse_reading
 from lazulite.ir import ops
 from lazulite.ir.dtype import EIGHT_BITS, STORED, DType, Scalar, dtypes
+from lazulite.ir.placement import names_of, place_of
 from lazulite.ir.size import Size, most, room, varies
 from lazulite.ir.uop import UOp
 from lazulite.runtime.buffer import Buffer
@@ -122,7 +124,8 @@ class HostMethods(Base):
         Tensor([1.0, 2.0], shape=(2,), dtype=float32, device='CPU')
         """
         facts = f"shape={self.shape}, dtype={self.dtype.name}, device={self.device!r}"
-        if not Device[self.device].maps:
+        first = self.device if isinstance(self.device, str) else self.device[0]
+        if not Device[first].maps:
             return f"Tensor({facts})"
         if _count(_current(self.shape)) > _SHOWN:
             import numpy
@@ -135,7 +138,8 @@ class HostMethods(Base):
     def __reduce__(self) -> tuple[Any, ...]:
         wanted = self._handle.requires_grad
         shape = _current(self.shape)
-        return _unpickled, (type(self), self._bytes("pickle"), shape, self.dtype.name, self.device, wanted)
+        place = self.device if isinstance(self.device, str) else str(layout_of(self.uop))
+        return _unpickled, (type(self), self._bytes("pickle"), shape, self.dtype.name, place, wanted)
 
     def _bytes(self, function: str) -> bytearray:
         """The realized elements, on behalf of a public function."""
@@ -147,6 +151,8 @@ class HostMethods(Base):
             return _repeated(constant.dtype, constant.value, _count(_current(self.shape)))
         storage = storage_of(handle.value)
         storage.require_contents(function)
+        if storage.parts:
+            return self.to(storage.parts[0].device)._bytes(function)  # type: ignore[attr-defined, no-any-return]
         if storage.buffer is None:
             return _repeated(storage.dtype, storage.fill or 0, _count(_current(self.shape)))
         data = bytearray(storage.nbytes)
@@ -187,13 +193,13 @@ def _repeated(dtype: DType, value: Scalar, count: int) -> bytearray:
         ) from None  # fmt: skip
 
 
-def _unpickled(
-    kind: type[Base], data: bytes, shape: Shape, dtype: str, device: str, requires_grad: bool | None
-) -> Base:
-    result = kind(memoryview(data), device=device, dtype=dtypes.uint8, requires_grad=requires_grad)
+def _unpickled(kind: type[Base], data: bytes, shape: Shape, dtype: str, place: str, requires_grad: bool | None) -> Base:
+    where = place_of(place)
+    device = where if isinstance(where, str) else names_of(where)[0]
+    result: Any = kind(memoryview(data), device=device, dtype=dtypes.uint8, requires_grad=requires_grad)
     storage = from_bytes(data, next(t for t in STORED if t.name == dtype), shape, device)
-    result._handle.value, result._handle.storage = storage.node(), storage  # type: ignore[attr-defined]
-    return result
+    result._handle.value, result._handle.storage = storage.node(), storage
+    return result if isinstance(where, str) else result._spread(where)  # type: ignore[no-any-return]
 
 
 # --- in ----------------------------------------------------------------------------------------

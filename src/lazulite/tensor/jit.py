@@ -300,6 +300,8 @@ def _signature(call: _Call) -> Signature | str:
         form, tensors = arguments_of(call.args, call.kwargs)
     except NoOutlineError as error:
         return f"an argument is a {error}"
+    if any(storage.parts for storage in call.storages):
+        return "an argument is on several devices, which a file cannot hold"
     if len(tensors) < len(call.tensors):
         return "an argument has a gradient, which is state of its own"
     return signature_of(form, call.handles, call.storages)

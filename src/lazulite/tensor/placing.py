@@ -17,7 +17,16 @@ from lazulite.ir import ops
 from lazulite.ir.dtype import Scalar, dtypes
 from lazulite.ir.ops import Op
 from lazulite.ir.uop import UOp
-from lazulite.tensor.base import as_dtype, broadcast_shape, constant, counted, expanded, one_axis, plain_scalar
+from lazulite.tensor.base import (
+    DeviceLike,
+    as_dtype,
+    broadcast_shape,
+    constant,
+    counted,
+    expanded,
+    one_axis,
+    plain_scalar,
+)
 from lazulite.tensor.parts import PartMethods
 from lazulite.tensor.picking import host_positions, position_node
 from lazulite.tensor.sorting import SortMethods
@@ -228,7 +237,7 @@ class PlaceMethods(PartMethods, SortMethods):
         return self.nonzero(size, fill_value)  # type: ignore[no-any-return]
 
     @classmethod
-    def tril_indices(cls, row: int, col: int, offset: int = 0, device: str | None = None, dtype: Any = "int32") -> Self:
+    def tril_indices(cls, row: int, col: int, offset: int = 0, device: DeviceLike = None, dtype: Any = "int32") -> Self:
         """Row and column of each element on or below a diagonal of a matrix, in row-major order.
 
         >>> Tensor.tril_indices(2, 2).tolist()
@@ -239,7 +248,7 @@ class PlaceMethods(PartMethods, SortMethods):
         return cls._pairs(pairs, device, dtype)
 
     @classmethod
-    def triu_indices(cls, row: int, col: int, offset: int = 0, device: str | None = None, dtype: Any = "int32") -> Self:
+    def triu_indices(cls, row: int, col: int, offset: int = 0, device: DeviceLike = None, dtype: Any = "int32") -> Self:
         """Row and column of each element on or above a diagonal of a matrix, in row-major order.
 
         >>> Tensor.triu_indices(2, 2).tolist()
@@ -250,7 +259,7 @@ class PlaceMethods(PartMethods, SortMethods):
         return cls._pairs(pairs, device, dtype)
 
     @classmethod
-    def _pairs(cls, pairs: list[tuple[int, int]], device: str | None, dtype: Any) -> Self:
+    def _pairs(cls, pairs: list[tuple[int, int]], device: DeviceLike, dtype: Any) -> Self:
         columns = [list(part) for part in zip(*pairs, strict=True)] or [[], []]
         return cls(columns, device=device, dtype=as_dtype("tril_indices", dtype))
 

@@ -22,7 +22,7 @@ from lazulite.engine.tracing import THREAD
 from lazulite.ir import ops
 from lazulite.ir.dtype import DType, dtypes
 from lazulite.ir.uop import UOp
-from lazulite.tensor.base import DTypeLike, Shape, as_dtype
+from lazulite.tensor.base import DeviceLike, DTypeLike, Shape, as_dtype
 from lazulite.tensor.create import CreateMethods, shape_of
 from lazulite.tensor.logic import LogicMethods
 
@@ -45,7 +45,7 @@ class RandomMethods(LogicMethods, CreateMethods):
         STREAM.restart(seed)
 
     @classmethod
-    def rand(cls, *shape: Any, dtype: DTypeLike | None = None, device: str | None = None) -> Self:
+    def rand(cls, *shape: Any, dtype: DTypeLike | None = None, device: DeviceLike = None) -> Self:
         """Uniform floats from 0 inclusive to 1 exclusive.
 
         >>> Tensor.rand(2, 3).shape
@@ -55,7 +55,7 @@ class RandomMethods(LogicMethods, CreateMethods):
 
     @classmethod
     def uniform(
-        cls, *shape: Any, low: float = 0.0, high: float = 1.0, dtype: DTypeLike | None = None, device: str | None = None
+        cls, *shape: Any, low: float = 0.0, high: float = 1.0, dtype: DTypeLike | None = None, device: DeviceLike = None
     ) -> Self:
         """Uniform floats from low to high.
 
@@ -70,7 +70,7 @@ class RandomMethods(LogicMethods, CreateMethods):
         return cls._from_uop(node.cast(result), device)
 
     @classmethod
-    def randn(cls, *shape: Any, dtype: DTypeLike | None = None, device: str | None = None) -> Self:
+    def randn(cls, *shape: Any, dtype: DTypeLike | None = None, device: DeviceLike = None) -> Self:
         """Floats of the standard normal distribution (Box and Muller).
 
         >>> Tensor.randn(2, 3).shape
@@ -80,7 +80,7 @@ class RandomMethods(LogicMethods, CreateMethods):
 
     @classmethod
     def normal(
-        cls, *shape: Any, mean: float = 0.0, std: float = 1.0, dtype: DTypeLike | None = None, device: str | None = None
+        cls, *shape: Any, mean: float = 0.0, std: float = 1.0, dtype: DTypeLike | None = None, device: DeviceLike = None
     ) -> Self:
         """Floats of a normal distribution.
 
@@ -95,7 +95,7 @@ class RandomMethods(LogicMethods, CreateMethods):
 
     @classmethod
     def randint(
-        cls, *shape: Any, low: int = 0, high: int = 10, dtype: DTypeLike = dtypes.int32, device: str | None = None
+        cls, *shape: Any, low: int = 0, high: int = 10, dtype: DTypeLike = dtypes.int32, device: DeviceLike = None
     ) -> Self:
         """Integers from low inclusive to high exclusive, each equally likely, for any width (B113).
 
@@ -134,7 +134,7 @@ class RandomMethods(LogicMethods, CreateMethods):
     # --- initial weights ----------------------------------------------------------------------------
 
     @classmethod
-    def scaled_uniform(cls, *shape: Any, dtype: DTypeLike | None = None, device: str | None = None) -> Self:
+    def scaled_uniform(cls, *shape: Any, dtype: DTypeLike | None = None, device: DeviceLike = None) -> Self:
         """Uniform from -1 to 1, over the square root of the number of elements.
 
         >>> Tensor.scaled_uniform(2, 8).shape
@@ -144,7 +144,7 @@ class RandomMethods(LogicMethods, CreateMethods):
         return cls.uniform(*shape, low=-bound, high=bound, dtype=dtype, device=device)
 
     @classmethod
-    def glorot_uniform(cls, *shape: Any, dtype: DTypeLike | None = None, device: str | None = None) -> Self:
+    def glorot_uniform(cls, *shape: Any, dtype: DTypeLike | None = None, device: DeviceLike = None) -> Self:
         """Uniform within sqrt(6 / (inputs + outputs)).
 
         >>> Tensor.glorot_uniform(2, 8).shape
@@ -156,7 +156,7 @@ class RandomMethods(LogicMethods, CreateMethods):
 
     @classmethod
     def kaiming_uniform(
-        cls, *shape: Any, a: float = 0.01, dtype: DTypeLike | None = None, device: str | None = None
+        cls, *shape: Any, a: float = 0.01, dtype: DTypeLike | None = None, device: DeviceLike = None
     ) -> Self:
         """Uniform within sqrt(6 / ((1 + a^2) inputs)).
 
@@ -169,7 +169,7 @@ class RandomMethods(LogicMethods, CreateMethods):
 
     @classmethod
     def kaiming_normal(
-        cls, *shape: Any, a: float = 0.01, dtype: DTypeLike | None = None, device: str | None = None
+        cls, *shape: Any, a: float = 0.01, dtype: DTypeLike | None = None, device: DeviceLike = None
     ) -> Self:
         """Normal with the standard deviation sqrt(2 / ((1 + a^2) inputs)).
 

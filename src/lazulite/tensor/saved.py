@@ -21,6 +21,7 @@ from lazulite.engine.handles import Handle
 from lazulite.engine.saved import Archive, Opened
 from lazulite.engine.storage import Storage
 from lazulite.engine.tracing import THREAD
+from lazulite.ir.placement import Placement
 from lazulite.tensor.aftermath import Aftermath
 from lazulite.tensor.structure import Group, NoOutlineError, Outline, Place, Plain, tensors_in
 from lazulite.tensor.tensor import Tensor
@@ -35,7 +36,7 @@ class Signature:
     """What selects a saved call."""
 
     form: Outline
-    leaves: tuple[tuple[str, tuple[int, ...], str, bool], ...]
+    leaves: tuple[tuple[str, tuple[int, ...], str | Placement, bool], ...]
     """Type, shape and device of each tensor, and whether it owns its memory."""
     shared: tuple[int, ...]
     """The first tensor with the same memory, for each."""

@@ -17,13 +17,14 @@ from lazulite.engine.environment import Survey
 from lazulite.engine.handles import is_written
 from lazulite.engine.storage import Storage
 from lazulite.ir.size import sizes_exist
+from lazulite.tensor.base import DeviceName
 from lazulite.tensor.tensor import Tensor
 
 Shortcut = Callable[[tuple[Any, ...]], Tensor | None]
 
 
 def shortcut(
-    captured: Captured, device: str, around: Survey, storages: Sequence[Storage], count: int
+    captured: Captured, device: DeviceName, around: Survey, storages: Sequence[Storage], count: int
 ) -> Shortcut | None:
     """A shortcut for calls with `count` tensors and nothing else, whose leaves lie as those in `storages` do.
 

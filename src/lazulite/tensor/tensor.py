@@ -26,7 +26,18 @@ from lazulite.ir.size import Size
 from lazulite.ir.uop import UOp, toposort
 from lazulite.runtime.registry import Device
 from lazulite.tensor.adapters import AdapterMethods
-from lazulite.tensor.base import DTypeLike, Shape, as_dtype, constant, detached, expanded, weak_dtype
+from lazulite.tensor.base import (
+    DeviceLike,
+    DeviceName,
+    DTypeLike,
+    Shape,
+    as_dtype,
+    constant,
+    detached,
+    everywhere,
+    expanded,
+    weak_dtype,
+)
 from lazulite.tensor.chance import ChanceMethods
 from lazulite.tensor.custom import CustomMethods
 from lazulite.tensor.draws import DrawMethods
@@ -39,6 +50,7 @@ from lazulite.tensor.linalg import LinearAlgebraMethods
 from lazulite.tensor.losses import LossMethods
 from lazulite.tensor.matrices import MatrixMethods
 from lazulite.tensor.neural import NeuralMethods
+from lazulite.tensor.sharding import ShardMethods
 from lazulite.tensor.spellings import spelled
 from lazulite.tensor.statistics import StatisticsMethods
 
@@ -64,6 +76,7 @@ class Tensor(
     GradientMethods,
     ExchangeMethods,
     CustomMethods,
+    ShardMethods,
 ):
     """An array of one element type on one device, computed when it is needed.
 
@@ -78,10 +91,10 @@ class Tensor(
 
     __slots__ = ("__weakref__", "_device", "_handle")
     _handle: Handle
-    _device: str
+    _device: DeviceName
 
     def __init__(
-        self, data: Any, device: str | None = None, dtype: DTypeLike | None = None, requires_grad: bool | None = None
+        self, data: Any, device: DeviceLike = None, dtype: DTypeLike | None = None, requires_grad: bool | None = None
     ) -> None:
         given = None if dtype is None else as_dtype("Tensor", dtype)
         self._device = Device.DEFAULT if device is None else Device.canonical(device)
@@ -99,15 +112,19 @@ class Tensor(
                 )
             self._device = Device.canonical(device_of(data) or self._device)
             self._handle = Handle(data if given is None else data.cast(given), requires_grad=requires_grad)
-        else:
+        elif isinstance(self._device, str):
             storage = from_host(data, given, self._device)
             self._handle = Handle(storage.node(), storage, requires_grad=requires_grad, leaf=True)
+        else:
+            value = everywhere(from_host(data, given, self._device[0]).node(), self._device)
+            self._handle = Handle(value, requires_grad=requires_grad, leaf=True)
+            realize([self._handle])
         self._name_line()
 
     # --- what the families build on ---------------------------------------------------------------
 
     @classmethod
-    def _made(cls, handle: Handle, device: str) -> Self:
+    def _made(cls, handle: Handle, device: DeviceName) -> Self:
         self = object.__new__(cls)
         self._handle, self._device = handle, device
         self._name_line()
@@ -155,8 +172,8 @@ class Tensor(
         return self._handle.value.dtype
 
     @property
-    def device(self) -> str:
-        """The canonical name of the device.
+    def device(self) -> DeviceName:
+        """The canonical name of the device; the names of all of them where the tensor is on several (`shard`).
 
         >>> Tensor([1]).device
         'CPU'
@@ -177,8 +194,10 @@ class Tensor(
         return self._made(Handle(detached(uop) if THREAD.constant else uop), self._device)
 
     @classmethod
-    def _from_uop(cls, uop: UOp, device: str | None) -> Self:
+    def _from_uop(cls, uop: UOp, device: DeviceLike) -> Self:
         name = Device.DEFAULT if device is None else Device.canonical(device)
+        if not isinstance(name, str):
+            return cls._made(Handle(everywhere(uop, name), leaf=True), name)
         value = uop
         while value.op is ops.EXPAND or value.op is ops.RESHAPE:
             value = value.src[0]
@@ -299,7 +318,7 @@ class Tensor(
             constant = value.op is ops.BUFFER and fill_of(value) is not None
         return self.clone() if constant else self._derived(value)
 
-    def clone(self, device: str | None = None) -> Self:
+    def clone(self, device: DeviceLike = None) -> Self:
         """A copy with memory of its own, here or on another device.
 
         >>> a = Tensor([2])
@@ -308,12 +327,14 @@ class Tensor(
         ([7], [2])
         """
         name = self._device if device is None else Device.canonical(device)
-        return self._made(Handle(UOp(ops.COPY, self.dtype, (self.uop,), name)), name)
+        if isinstance(name, str) or name == self._device:
+            return self._made(Handle(UOp(ops.COPY, self.dtype, (self.uop,), name)), name)
+        return self._made(Handle(everywhere(self.uop, name)), name)
 
-    def to(self, *args: Any, dtype: DTypeLike | None = None, device: str | None = None) -> Self:
+    def to(self, *args: Any, dtype: DTypeLike | None = None, device: DeviceLike = None) -> Self:
         """This tensor on another device, in another type, or like another tensor; itself where nothing changes.
 
-        Without arguments it goes to the default device.
+        Without arguments it goes to the default device.  To several devices it goes whole, as by `shard(devices)`.
 
         >>> Tensor([1]).to("PYTHON").device, Tensor([1.5]).to("int32").tolist()
         ('PYTHON', [1])
@@ -324,7 +345,7 @@ class Tensor(
         moved = self if where == self._device else self.clone(where)
         return moved if given in (None, moved.dtype) else moved.cast(given)
 
-    def to_(self, *args: Any, dtype: DTypeLike | None = None, device: str | None = None) -> Self:
+    def to_(self, *args: Any, dtype: DTypeLike | None = None, device: DeviceLike = None) -> Self:
         """`to` in place: this tensor stands for the result from now on, and is returned.
 
         >>> Tensor([1]).to_("PYTHON").device

@@ -9,6 +9,7 @@ import numpy
 from lazulite.formats.onnx.registry import Call, onnx_op
 from lazulite.formats.onnx.values import NAMES, Host, Ints
 from lazulite.ir.dtype import dtypes
+from lazulite.tensor.base import DeviceLike
 from lazulite.tensor.fourier import as_pairs, resized, transformed
 from lazulite.tensor.tensor import Tensor
 
@@ -85,11 +86,11 @@ def mel_weight_matrix(
 # --- random values ---------------------------------------------------------------------------------
 
 
-def _uniform(shape: tuple[int, ...], low: float, high: float, dtype: str, device: str) -> Tensor:
+def _uniform(shape: tuple[int, ...], low: float, high: float, dtype: str, device: DeviceLike) -> Tensor:
     return (Tensor.rand(*shape, device=device) * (high - low) + low).cast(dtype)
 
 
-def _normal(shape: tuple[int, ...], mean: float, scale: float, dtype: str, device: str) -> Tensor:
+def _normal(shape: tuple[int, ...], mean: float, scale: float, dtype: str, device: DeviceLike) -> Tensor:
     return (Tensor.randn(*shape, device=device) * scale + mean).cast(dtype)
 
 
