@@ -395,7 +395,17 @@ def _unpacks(node: UOp) -> bool:
 
 def _reads_memory(node: UOp) -> bool:
     """Whether a value depends on more than positions and constants."""
-    return any(leaf.op not in (ops.CONST, ops.IOTA) for leaf in _leaves(node))
+    pending, seen = [node], {node}
+    while pending:
+        part = pending.pop()
+        if _is_leaf(part):
+            if part.op not in (ops.CONST, ops.IOTA):
+                return True
+        else:
+            new = [source for source in part.src if source not in seen]
+            seen.update(new)
+            pending += new
+    return False
 
 
 def _leaves(node: UOp) -> list[UOp]:
