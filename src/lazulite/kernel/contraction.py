@@ -208,7 +208,7 @@ class _Scheduler:
             room = max(1, self.facts.target.l2 // 4 // self._panel_bytes())
             pieces = FEW if any(self.windows[load] for load in self.scalars) else CHUNKS
             self._split_block(panels, min(max(1, panels.turns // pieces), room), self.loops.panels)
-        elif self.loops.sums or self._moves(rows[0]):
+        elif self._moves(rows[0]) or (self.loops.sums and self._batches() < CHUNKS):
             self._split_block(rows[0], -(-rows[0].turns // CHUNKS), self.loops.rows)
 
     def _rows_are_as_good(self, rows: Sequence[Part], panels: int) -> bool:

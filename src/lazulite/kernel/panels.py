@@ -21,7 +21,8 @@ def panels(nodes: Iterable[UOp]) -> dict[UOp, tuple[UOp, int]]:
     for node in nodes:
         if node.op is ops.REDUCE and node.arg[0] is ops.ADD:
             for load in split_gate(ops.ADD, node.src[0])[1].src:
-                if load.op is ops.LOAD and (panel := _panel(load)) is not None:
+                panel = _panel(load) if load.op is ops.LOAD else None
+                if panel is not None and panel[0] not in node.src[1:]:
                     found[load] = panel
     return found
 

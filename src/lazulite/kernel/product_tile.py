@@ -107,7 +107,7 @@ def stays_in_place(facts: KernelFacts, node: UOp, lane: UOp, width: int) -> bool
 
 def is_copied(facts: KernelFacts, load: UOp, node: UOp, lane: UOp, width: int) -> bool:
     """Whether the vectors of a load are better read from panels."""
-    if facts.is_in_panels(load, lane, width):
+    if facts.is_in_panels(load, lane, width) and is_factor(load, node):
         return False
     plain = len(load.src) == 2 and is_factor(load, node) and facts.stride(load, lane) == 1
     return _is_large(facts, load) or not plain

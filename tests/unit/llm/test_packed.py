@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,9 @@ import pytest
 
 from lazulite import Tensor
 from lazulite.formats.quants import QUANTS
+from lazulite.kernel.apply import loops_after
+from lazulite.kernel.borders import regroup
+from lazulite.kernel.steps import Parallel, Reorder, Stage
 from lazulite.llm.packed import MOST_ROWS, PackedMatrix
 
 KINDS = {kind.name: kind for kind in QUANTS.values() if kind.parts is not None}
@@ -49,6 +53,21 @@ def test_floats_are_bit_by_bit_those_of_the_type(name: str) -> None:
     floats = PackedMatrix(KINDS[name], data).floats().numpy()
 
     assert KINDS[name].dequantize(data, (40, 512)).numpy().T.tobytes() == floats.tobytes()
+
+
+def test_many_rows_have_the_matrix_unpacked_once_and_no_matrix_of_floats() -> None:
+    """In the one kernel of the product, by a copy that its tiles read, however many threads share them."""
+    matrix = PackedMatrix(KINDS["Q4_K"], Tensor(blocks("Q4_K", 320, 512)))
+    (kernel,) = Tensor.ones(64, 512).contiguous().realize().linear(matrix.floats()).explain().kernels
+    (copy,) = [step for step in kernel.schedule if isinstance(step, Stage)]
+    (order,) = [step.ranges for step in kernel.schedule if isinstance(step, Reorder)]
+    (shared,) = [step.range for step in kernel.schedule if isinstance(step, Parallel)]
+    columns = order[0][0]
+
+    assert shared == order[0]
+    assert columns in {name[0] for name in copy.axes}
+    loops = loops_after(regroup(kernel.sink), kernel.schedule)
+    assert 512 * 32 == prod(loop.extent for loop in loops if loop.name in copy.axes)
 
 
 def test_a_row_of_zeros_gives_zeros_and_a_nan_stays() -> None:
