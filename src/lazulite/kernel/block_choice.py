@@ -9,7 +9,9 @@ Each statement gets the steps it would have alone.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from lazulite.analysis.access import coefficient
 from lazulite.analysis.contraction import contraction
@@ -53,20 +55,39 @@ def choose_blocks(kernel: UOp, target: Target, choose: Choose) -> tuple[Step, ..
     return tuple(steps)
 
 
-def _blocked(parts: Statements) -> tuple[UOp | None, int]:
-    """The shared range along which most bytes of the contractions' operands stand still, None where none do; how many.
+@dataclass(frozen=True, slots=True)
+class _Still:
+    """A shared range along which operands stand still."""
+
+    range: UOp
+    turns: int
+    """For how many turns at a time: all, or as many as share a head of keys and values."""
+    bytes: int
+
+
+def _blocked(parts: Statements) -> _Still | None:
+    """The shared range along which most bytes of the contractions' operands stand still; None where none do.
 
     Intermediates are none of them: a block has rows of its own in each.
     """
-    still = dict.fromkeys(range(len(parts.shared)), 0)
-    for node in (n for statement in parts.kernels for n in toposort(statement) if contraction(n) is not None):
-        for load in (n for n in toposort(node.src[0]) if n.op is ops.LOAD and n.src[0] not in parts.memory):
-            inside = _indices(load)
-            for place, scalar in enumerate(parts.scalars):
-                if scalar not in inside:
-                    still[place] += count(load.ranges) * load.dtype.itemsize
-    best = max(still, key=lambda place: (still[place], place), default=None)
-    return (parts.shared[best], still[best]) if best is not None and still[best] else (None, 0)
+    found: list[_Still] = []
+    products = [n for statement in parts.kernels for n in toposort(statement) if contraction(n) is not None]
+    loads = [n for p in products for n in toposort(p.src[0]) if n.op is ops.LOAD and n.src[0] not in parts.memory]
+    for r, scalar in zip(parts.shared, parts.scalars, strict=True):
+        turns = [(still, load) for load in loads if (still := _turns_alike(load, scalar, extent(r))) > 1]
+        size = sum(count(load.ranges) * load.dtype.itemsize for _, load in turns)
+        if turns:
+            found.append(_Still(r, math.gcd(*[still for still, _ in turns]), size))
+    return max(found, key=lambda still: (still.bytes, still.range.arg[0]), default=None)
+
+
+def _turns_alike(load: UOp, scalar: UOp, turns: int) -> int:
+    """How many neighbouring turns of a shared range read the same: all, those that a division joins, or one."""
+    nodes = toposort(load.src[1], enter=lambda n: n.op is not ops.RANGE)
+    users = [node for node in nodes if scalar in node.src]
+    if scalar is not load.src[1] and all(u.op is ops.FLOORDIV and u.src[1].op is ops.CONST for u in users):
+        return math.gcd(turns, *[int(user.src[1].value) for user in users])
+    return 1
 
 
 def _indices(load: UOp) -> set[UOp]:
@@ -77,14 +98,14 @@ def _indices(load: UOp) -> set[UOp]:
 def _blocks(parts: Statements, target: Target) -> list[Step]:
     """A block of rows; strips of it too, where too much would lie between writing and reading an intermediate, or
     between two rows that read the same of an operand."""
-    blocked, operands = _blocked(parts)
-    turns = 1 if blocked is None else extent(blocked)
+    still = _blocked(parts)
+    turns, operands = (1, 0) if still is None else (still.turns, still.bytes)
     rows, strip = _rows(parts, turns, _ROWS, target), None
     far = _bytes(parts) * min(turns, _ROWS) > 3 * target.l2 // 8 or (turns > 1 and operands > target.l2 // 2)
     if parts.fills_once and far and (found := _strip(parts, target)) is not None:
         strip, stripped = found
         rows = _rows(stripped, turns, _TALL, target)
-    steps: list[Step] = [] if blocked is None or rows == 1 else [Block(blocked.arg[0], rows)]
+    steps: list[Step] = [] if still is None or rows == 1 else [Block(still.range.arg[0], rows)]
     return steps if strip is None else [*steps, strip]
 
 

@@ -19,6 +19,7 @@ from lazulite.kernel.nest import by_order, extent
 from lazulite.kernel.statements import Statements, has_statements, join_statements, split_statements
 from lazulite.kernel.steps import Block, Name, Parallel, Step, Strip, Within, name_text
 from lazulite.kernel.strips import Refused, strips
+from lazulite.simplify.normal import normal
 
 _PAGE, _PADDING = 4096, 64
 """Rows a multiple of a page apart would share the same few lines of the nearest cache."""
@@ -106,5 +107,10 @@ def _over_rows(kernel: UOp, turn: dict[UOp, UOp], row: UOp, strides: dict[UOp, i
         src = tuple([done[s] for s in node.src])
         if node.op in (ops.LOAD, ops.STORE) and node.src[0] in strides:
             src = (src[0], row * strides[node.src[0]] + src[1], *src[2:])
-        done[node] = node if src == node.src else node.replace(src=src)
+        done[node] = node if src == node.src else _rebuilt(node, src)
     return done[kernel]
+
+
+def _rebuilt(node: UOp, src: tuple[UOp, ...]) -> UOp:
+    """The node of other sources; a division that takes rows of a block together is none any more."""
+    return normal(node.op, node.dtype, src) if node.op in (ops.FLOORDIV, ops.MOD) else node.replace(src=src)

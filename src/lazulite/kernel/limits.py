@@ -23,13 +23,16 @@ from lazulite.ir.dtype import dtypes
 from lazulite.ir.uop import UOp, index, replace_ranges, toposort
 from lazulite.kernel.nest import extent, grain, is_fixed
 from lazulite.kernel.statements import Statements
-from lazulite.simplify.boolean import conjuncts
+from lazulite.simplify.boolean import alternatives, conjuncts
 from lazulite.simplify.division import quotient
 from lazulite.simplify.facts import NOTHING
 from lazulite.simplify.terms import sum_of
 
 _GRAIN = 32
 """Limits are multiples of this where they can be, so that vectors and tiles fill up."""
+
+_OTHERWISE = {ops.LT: ops.LE, ops.LE: ops.LT}
+"""Of two comparisons one holds, the second with its operands in the other order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,16 +177,33 @@ def _stride(store: UOp, r: UOp) -> int:
 
 def _masked(limits: _Limits, own: UOp, store: UOp) -> dict[UOp, _Walk]:
     """The range along which the stored value is a constant, which a choice puts there, outside of a window."""
-    value = store.src[2]
-    if value.op is not ops.WHERE or value.src[2].op is not ops.CONST or len(store.src) > 3:
+    choice = _choice(store.src[2])
+    if choice is None or len(store.src) > 3:
         return {}
-    conditions = conjuncts(value.src[0])
+    conditions, constant = choice
     for r in [term for term in linear(store.src[1]).terms if term.op is ops.RANGE]:
         low, high = _edge(conditions, r, -1), _edge(conditions, r, 1)
         if (low.vmax > 0 or high.vmin < extent(r)) and not limits.is_barred(own, store, r):
-            window = limits.windows[own] = _Window(_stride(store, r), r.src[0], low, high, value.src[2])
+            window = limits.windows[own] = _Window(_stride(store, r), r.src[0], low, high, constant)
             return {r: _walk(window, r)}
     return {}
+
+
+def _choice(value: UOp) -> tuple[list[UOp], UOp] | None:
+    """Conditions without any of which a value is a constant, and that; None where it is no such choice."""
+    if value.op is not ops.WHERE:
+        return None
+    gate, yes, no = value.src
+    if no.op is ops.CONST:
+        return conjuncts(gate), no
+    return (list(map(_opposite, alternatives(gate))), yes) if yes.op is ops.CONST else None
+
+
+def _opposite(condition: UOp) -> UOp:
+    """What holds where a condition does not."""
+    if condition.op in _OTHERWISE and condition.src[0].dtype is dtypes.index:
+        return UOp.apply(_OTHERWISE[condition.op], *condition.src[::-1])
+    return condition.src[0] if condition.op is ops.NOT else ~condition
 
 
 def _edge(conditions: Iterable[UOp], r: UOp, side: int) -> UOp:

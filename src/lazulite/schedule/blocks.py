@@ -68,7 +68,7 @@ def _join(left: KernelList, position: int, readers: Sequence[int], node: UOp, ca
     producer, done = left.kernels[position], []
     for reader in readers:
         contractions = left.contractions(position, reader)
-        if contractions is None or not (contractions or again) or left.is_disturbed(position, reader):
+        if not (contractions or again) or left.is_disturbed(position, reader):
             return
         joined = _joined(producer, left.kernels[reader], node, contractions, cache, again)
         if joined is None:
@@ -82,8 +82,6 @@ def _host(left: KernelList, position: int, node: UOp, again: Collection[UOp]) ->
     producer = left.kernels[position]
     for reader in sorted(left.readers[node]):
         kernel = left.kernels[reader]
-        if left.contractions(position, reader) is None:
-            return
         if any(memory in again for memory in producer.reads & kernel.reads) and left.can_move(reader, position):
             block = cut_of(producer.sink.src[0], _loads_of(kernel, node), kernel.sink)
             if block is not None and block.elements == 1:
@@ -103,7 +101,7 @@ def _put_side_by_side(left: KernelList, node: UOp) -> None:
 def _beside(left: KernelList, first: int, last: int, node: UOp) -> None:
     """Have a kernel also compute what an earlier one stores, block by block, if both read the value alike."""
     one, other = left.kernels[first], left.kernels[last]
-    if len(one.sink.src) != 1 or len(one.sink.src[0].src) != 3 or left.contractions(first, last) is None:
+    if len(one.sink.src) != 1 or len(one.sink.src[0].src) != 3:
         return
     if left.is_needed(first, last) or left.is_disturbed(first, last):
         return
@@ -230,7 +228,8 @@ def _filled(producer: Kernel, block: Cut, scratches: int, slots: int) -> UOp:
     table: dict[UOp, UOp] = dict(block.shared)
     for part in toposort(producer.sink):
         if part.op is ops.RANGE and part not in table:
-            table[part] = part.replace(arg=((_OWN_ORDER + number, *part.arg[0]), part.arg[1]))
+            order = (_OWN_ORDER + number, *part.arg[0])
+            table[part] = part.replace(src=tuple(substitute(part.src, table)), arg=(order, part.arg[1]))
         elif part.op in (ops.PARAM, ops.SCALAR):
             table[part] = part.replace(arg=(slots + part.arg[0], *part.arg[1:]))
         elif part.op is ops.SCRATCH:

@@ -92,7 +92,7 @@ def _dense(form: Linear) -> dict[UOp, int] | None:
 def _partner(r: UOp, stride: int, forms: Sequence[Linear], outer: frozenset[UOp]) -> UOp | None:
     """The range that walks all reads as this one walks the writes."""
     for candidate in sorted(outer, key=lambda o: o.arg[0]):
-        if extent_of(candidate) == extent_of(r) and all(form.terms.get(candidate) == stride for form in forms):
+        if _are_alike(candidate, r) and all(form.terms.get(candidate) == stride for form in forms):
             return candidate
     return None
 
@@ -113,6 +113,11 @@ def _shared_by_others(reader: UOp) -> frozenset[UOp]:
     return frozenset[UOp]().union(*[node.ranges for node in toposort(reader) if node.op is ops.AFTER])
 
 
+def _are_alike(r: UOp, other: UOp) -> bool:
+    """Whether both have the same number of turns, which is known: blocks of rows without a number are not formed."""
+    return r.src[0] is other.src[0] and r.src[0].op is ops.CONST
+
+
 def extent_of(r: UOp) -> int:
     return int(r.vmax) + 1
 
@@ -128,7 +133,7 @@ def cut_beside(store: UOp, other: UOp, loads: Sequence[UOp], loads_of_other: Seq
         if walks == {None}:
             break
         alike = walks == {linear(load.src[1]).terms.get(partner) for load in loads_of_other} and len(walks) == 1
-        if not alike or stride != same or extent_of(r) != extent_of(partner):
+        if not alike or stride != same or not _are_alike(r, partner):
             return None
         shared[r] = partner
     inner = {stride: r for r, stride in written.items() if r not in shared}

@@ -17,7 +17,7 @@ class KernelList:
         self.kernels: dict[int, Kernel] = {}
         self.readers: dict[Memory | None, set[int]] = {}
         self.writers: dict[Memory, list[int]] = {}
-        self._contractions: dict[UOp, list[UOp] | None] = {}
+        self._contractions: dict[UOp, list[UOp]] = {}
         for position, kernel in enumerate(kernels):
             self._enter(position, kernel)
 
@@ -31,16 +31,13 @@ class KernelList:
         memories = [memory for memory, _ in self.kernels[first].writes]
         return any(first < reader <= last for memory in memories for reader in self.readers.get(memory, ()))
 
-    def contractions(self, *positions: int) -> list[UOp] | None:
-        """The contractions of kernels, None where an extent varies: blocks of rows without a number are not formed."""
+    def contractions(self, *positions: int) -> list[UOp]:
+        """The contractions of kernels."""
         found: list[UOp] = []
         for sink in [self.kernels[position].sink for position in positions]:
             if sink not in self._contractions:
-                self._contractions[sink] = contractions_of(sink)
-            own = self._contractions[sink]
-            if own is None:
-                return None
-            found += own
+                self._contractions[sink] = [node for node in toposort(sink) if contraction(node) is not None]
+            found += self._contractions[sink]
         return found
 
     def join(self, producer: int, joined: Iterable[tuple[int, Kernel]]) -> None:
@@ -84,11 +81,3 @@ def only_intermediate(kernel: Kernel) -> UOp | None:
         return None
     memory = kernel.writes[0][0]
     return memory if isinstance(memory, UOp) and kernel.sink.src[0].op is ops.STORE else None
-
-
-def contractions_of(sink: UOp) -> list[UOp] | None:
-    """The contractions of a kernel, None where an extent varies."""
-    nodes = toposort(sink)
-    if any(node.op is ops.RANGE and node.src[0].op is not ops.CONST for node in nodes):
-        return None
-    return [node for node in nodes if contraction(node) is not None]

@@ -148,11 +148,20 @@ def conjunction_in_normal_form(root: UOp) -> UOp | No:
 
 def conjuncts(node: UOp, most: int | None = None) -> list[UOp]:
     """The distinct conditions that a chain of ANDs joins, or as many of them as are asked for."""
+    return _joined(ops.AND, node, most)
+
+
+def alternatives(node: UOp) -> list[UOp]:
+    """The distinct conditions that a chain of ORs joins."""
+    return _joined(ops.OR, node, None)
+
+
+def _joined(op: ops.Op, node: UOp, most: int | None) -> list[UOp]:
     found: dict[UOp, None] = {}
     pending = [node]
     while pending and (most is None or len(found) < most):
         part = pending.pop()
-        if part.op is ops.AND:
+        if part.op is op:
             pending += part.src[::-1]
         else:
             found[part] = None

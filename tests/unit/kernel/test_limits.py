@@ -65,10 +65,19 @@ MASKS = {
 
 
 def masked(rows, keys, mask):
+    """Attention with a mask; "filled" is one that says where the scores are to be -inf."""
+    if mask == "filled":
+        text = to_text(attention(rows=rows, keys=keys, causal=True))
+        score = text[text.index("where(r7 < r1 + 1, ") + 19 : text.index(", -inf)")]
+        return parse(
+            text.replace(f"where(r7 < r1 + 1, {score}, -inf)", f"where((r1 < r7) | (r7 + 4 < r1), -inf, {score})")
+        )
     return changed(attention(rows=rows, keys=keys, causal=True), MASKS["causal"], MASKS[mask])
 
 
-@pytest.mark.parametrize(("mask", "most"), [("the other side", 9), ("a window", 9), ("before the begin", 6)])
+@pytest.mark.parametrize(
+    ("mask", "most"), [("the other side", 9), ("a window", 9), ("before the begin", 6), ("filled", 8)]
+)
 def test_every_loop_over_masked_scores_begins_where_the_mask_ends(mask, most):
     found = limits(masked(8, 9, mask))
 
@@ -90,7 +99,7 @@ def test_what_is_read_in_a_window_up_to_the_end_does_not_vary_with_where_it_begi
         assert not any(node.op is ops.RANGE and node.arg[0][1:] == (1, 0) for node in inside)
 
 
-@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("mask", [*MASKS, "filled"])
 @given(rows=st.integers(1, 9), keys=st.integers(1, 9), factor=st.integers(1, 4))
 @settings(max_examples=15, deadline=None)
 def test_windows_change_no_result(mask, rows, keys, factor):
