@@ -22,7 +22,7 @@ from lazulite.kernel.apply import apply
 from lazulite.kernel.blocks import blocked
 from lazulite.kernel.nest import by_order, count, extent
 from lazulite.kernel.statements import Statements, numbered_statements, split_statements
-from lazulite.kernel.steps import Block, Parallel, Stage, Step, Strip, Within
+from lazulite.kernel.steps import Block, Parallel, Stage, Step, Strip, Vectorize, Within
 from lazulite.kernel.strips import Refused, strips
 
 _ROWS = 32
@@ -144,11 +144,10 @@ def _strip_size(turns: int, most: int) -> int:
 
 def _copies(statement: UOp, steps: Sequence[Step], block: Sequence[UOp], room: int) -> tuple[list[Stage], int]:
     """Copies, made once for all blocks, of operands whose lanes lie apart; `room` is for them and those to come."""
-    scheduled = apply(statement, steps)
-    sums = [node for node in toposort(scheduled) if node.op is ops.REDUCE and node.arg[0] is ops.ADD]
-    hot = [n for s in sums for n in toposort(s.src[0]) if n.op is ops.LOAD and n.ranges.intersection(s.src[1:])]
+    if not any(_may_lie_apart(load, steps) for load in _summed(statement)):
+        return [], room
     copies: list[Stage] = []
-    for load in dict.fromkeys(hot):
+    for load in _summed(apply(statement, steps)):
         size = count(load.ranges) * load.dtype.itemsize
         scattered = any(r.arg[1] == "lane" and coefficient(load.src[1], r) not in (0, 1) for r in load.ranges)
         if scattered and size <= room and not _indices(load).intersection(block):
@@ -158,3 +157,21 @@ def _copies(statement: UOp, steps: Sequence[Step], block: Sequence[UOp], room: i
             copies.append(Stage(load.src[0].arg[0], (*loops, *rows, *lanes)))
             room -= size
     return copies, room
+
+
+def _summed(statement: UOp) -> list[UOp]:
+    """The loads that vary with a range over which they are added up."""
+    sums = [node for node in toposort(statement) if node.op is ops.REDUCE and node.arg[0] is ops.ADD]
+    inside = [n for s in sums for n in toposort(s.src[0]) if n.op is ops.LOAD and n.ranges.intersection(s.src[1:])]
+    return list(dict.fromkeys(inside))
+
+
+def _may_lie_apart(load: UOp, steps: Sequence[Step]) -> bool:
+    """Whether the lanes of a load are perhaps no neighbours after these steps, which are not taken to find out."""
+    lanes = [step.range for step in steps if isinstance(step, Vectorize)]
+    for r in load.ranges:
+        name = r.arg[0]
+        inner = [lane[len(name) :] for lane in lanes if lane[: len(name)] == name]
+        if inner and (coefficient(load.src[1], r) not in (0, 1) or any(0 in parts for parts in inner)):
+            return True
+    return False
