@@ -9,7 +9,6 @@ all pairs instead.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
@@ -20,6 +19,7 @@ from lazulite.ir.dtype import DType, dtypes
 from lazulite.ir.launches import launch
 from lazulite.ir.uop import UOp, index
 from lazulite.tensor.base import counted, expanded
+from lazulite.tensor.nests import COUNT, Nests, added, at, clamped, filled
 from lazulite.tensor.row_sort import order_of_rows
 
 FEW = 128
@@ -51,32 +51,29 @@ class _Form:
         return UOp(ops.RANGE, dtypes.index, (index(self.parts),), ((0,), "parallel"))
 
 
-def order_of(keys: UOp, running_sum: Callable[[UOp], UOp]) -> UOp:
-    """For each row of unsigned keys the positions of its elements in ascending order.
-
-    `running_sum` adds up along the last axis.
-    """
+def order_of(keys: UOp) -> UOp:
+    """For each row of unsigned keys the positions of its elements in ascending order."""
     if keys.shape[1] <= FEW:
         empty = expanded(UOp.const(dtypes.int32, 0), keys.shape)
         return launch(_by_rank(*keys.shape), empty, ranks(keys), fresh=(0,))[0]
     if keys.dtype.itemsize <= 4:
-        return _ordered(keys, None, running_sum)
-    order = _ordered(keys.cast(dtypes.uint32), None, running_sum)
+        return _ordered(keys, None)
+    order = _ordered(keys.cast(dtypes.uint32), None)
     high = (keys >> 32).cast(dtypes.uint32)
     high = UOp(ops.GATHER, high.dtype, (high, counted(keys.shape, 0), order))
-    return _ordered(high, order, running_sum)
+    return _ordered(high, order)
 
 
-def _ordered(keys: UOp, order: UOp | None, running_sum: Callable[[UOp], UOp]) -> UOp:
+def _ordered(keys: UOp, order: UOp | None) -> UOp:
     """What stands in `order`, or the positions, by keys of up to 32 bits."""
     rows, size = keys.shape
     blocks = min(_BLOCKS // rows, size // _BLOCK)
     if blocks < 2:
         return order_of_rows(keys, order)
-    return _in_blocks(keys, counted(keys.shape, 1) if order is None else order, blocks, running_sum)
+    return _in_blocks(keys, counted(keys.shape, 1) if order is None else order, blocks)
 
 
-def _in_blocks(keys: UOp, order: UOp, blocks: int, running_sum: Callable[[UOp], UOp]) -> UOp:
+def _in_blocks(keys: UOp, order: UOp, blocks: int) -> UOp:
     """The order by keys that lie in one word beside it, so that one store moves both."""
     (rows, size), bits = keys.shape, keys.dtype.bits
     passes = -(-bits // _WIDE)
@@ -93,22 +90,12 @@ def _in_blocks(keys: UOp, order: UOp, blocks: int, running_sum: Callable[[UOp], 
     form = _Form(rows, blocks, long, word)
     empty = expanded(UOp.const(word, 0), words.shape)
     for shift in range(below, below + bits, width):
-        nothing = expanded(UOp.const(dtypes.int32, 0), (rows * blocks, 1 << width))
+        nothing = expanded(UOp.const(COUNT, 0), (rows * blocks, 1 << width))
         (counts,) = launch(_counting(form, shift, width), nothing, words)
-        _, words = launch(_placing(form, shift, width), _starts(counts, form, running_sum), words, empty, fresh=(2,))
+        (starts,) = launch(_starting(form, width), nothing, counts, fresh=(0,))
+        _, words = launch(_placing(form, shift, width), starts, words, empty, fresh=(2,))
     ordered = (words & ((1 << below) - 1)).cast(dtypes.int32)
     return UOp(ops.SHRINK, ordered.dtype, (ordered,), ((0, rows), (0, size))) if missing else ordered
-
-
-def _starts(counts: UOp, form: _Form, running_sum: Callable[[UOp], UOp]) -> UOp:
-    """Where the words of each block with each digit begin in their row: behind lower digits, and earlier blocks."""
-    digits = counts.shape[1]
-    split = UOp(ops.RESHAPE, counts.dtype, (counts,), (form.rows, form.blocks, digits))
-    turned = UOp(ops.PERMUTE, counts.dtype, (split,), (0, 2, 1))
-    flat = UOp(ops.RESHAPE, counts.dtype, (turned,), (form.rows, digits * form.blocks))
-    before = UOp(ops.RESHAPE, counts.dtype, (running_sum(flat) - flat,), (form.rows, digits, form.blocks))
-    back = UOp(ops.PERMUTE, counts.dtype, (before,), (0, 2, 1))
-    return UOp(ops.RESHAPE, counts.dtype, (back,), counts.shape)
 
 
 def ranks(keys: UOp) -> UOp:
@@ -139,20 +126,14 @@ def _by_rank(rows: int, size: int) -> UOp:
     """The position of each element to where its rank in the row says."""
     order, rank = (_memory(slot, dtypes.int32, rows * size) for slot in range(2))
     row, i = UOp.range(rows, 0) if rows > 1 else index(0), UOp.range(size, 1) if size > 1 else index(0)
-    target = order[row * size + _clamped(rank[row * size + i], size)]
+    target = order[row * size + clamped(rank[row * size + i], size)]
     return UOp.sink(target.store(i.cast(dtypes.int32)), arg=KernelInfo("place_by_rank"))
-
-
-def _clamped(place: UOp, size: int) -> UOp:
-    """A place that shows its bounds."""
-    low, high = UOp.const(place.dtype, 0), UOp.const(place.dtype, size - 1)
-    return UOp.apply(ops.MAX, UOp.apply(ops.MIN, place, high), low).cast(dtypes.index)
 
 
 @cache
 def _counting(form: _Form, shift: int, width: int) -> UOp:
     """How many words of each block have each value of a digit."""
-    counts = _memory(0, dtypes.int32, form.parts << width)
+    counts = _memory(0, COUNT, form.parts << width)
     words = _memory(1, form.word, form.parts * form.size)
     part, i = form.loop(), UOp.range(form.size, 1)
     place = counts[part * (1 << width) + _digit(words[part * form.size + i], shift, width)]
@@ -160,14 +141,29 @@ def _counting(form: _Form, shift: int, width: int) -> UOp:
 
 
 @cache
+def _starting(form: _Form, width: int) -> UOp:
+    """Where the words of each block with each digit begin in their row: behind lower digits, and earlier blocks."""
+    nests, digits = Nests(form.rows), 1 << width
+    starts, counts = (_memory(slot, COUNT, form.parts * digits) for slot in range(2))
+    first = nests.row * form.blocks
+    totals, d, block = nests.scratch(COUNT, digits), nests.turn(digits), nests.turn(form.blocks)
+    totals = filled(totals, d, at(totals, d).store(added(at(counts, (first + block) * digits + d), block)))
+    before = nests.added_up(totals, 1, digits)
+    block, d, other = nests.turn(form.blocks), nests.turn(digits), nests.turn(form.blocks)
+    earlier = added((other < block).where(at(counts, (first + other) * digits + d), UOp.const(COUNT, 0)), other)
+    target = at(starts, (first + block) * digits + d)
+    return UOp.sink(target.store(at(before, d) + earlier), arg=KernelInfo("add_up_counts"))
+
+
+@cache
 def _placing(form: _Form, shift: int, width: int) -> UOp:
     """Each word to where the words of its block and digit have got to in its row."""
-    starts = _memory(0, dtypes.int32, form.parts << width)
+    starts = _memory(0, COUNT, form.parts << width)
     words = _memory(1, form.word, form.parts * form.size)
     placed = _memory(2, form.word, form.parts * form.size)
     part, i = form.loop(), UOp.range(form.size, 1)
     word = words[part * form.size + i]
     start = starts[part * (1 << width) + _digit(word, shift, width)]
     row = form.size * form.blocks
-    target = placed[part // form.blocks * row + _clamped(start, row)]
+    target = placed[part // form.blocks * row + clamped(start, row)]
     return UOp.sink(start.store(start + 1), target.store(word), arg=KernelInfo("place_by_digit"))

@@ -26,7 +26,7 @@ Keys = Callable[[UOp], UOp]
 """Unsigned integers in the order of some elements."""
 
 
-def first_of(x: UOp, keys: Keys, size: int, count: int, running_sum: Keys) -> UOp:
+def first_of(x: UOp, keys: Keys, size: int, count: int) -> UOp:
     """For each row the int32 positions of its `count` first elements by their keys, in order.
 
     Only the first `size` elements of a row count, which is a size that may vary, and at least `count`.
@@ -34,17 +34,17 @@ def first_of(x: UOp, keys: Keys, size: int, count: int, running_sum: Keys) -> UO
     rows, room = x.shape
     length = math.isqrt(room // max(count, 1))
     if room <= FEW or length < _SHORTEST or rows * room <= _SMALL:
-        order = order_of(_inside(keys(x), counted(x.shape, 1), size), running_sum)
+        order = order_of(_inside(keys(x), counted(x.shape, 1), size))
         return UOp(ops.SHRINK, order.dtype, (order,), ((0, rows), (0, count)))
     least = _least(_inside(keys(x), counted(x.shape, 1), size), length)
-    chunks = first_of(least, _themselves, least.shape[1], count, running_sum)
+    chunks = first_of(least, _themselves, least.shape[1], count)
     if count > 1:  # in the order in which they lie, as equal keys are to come
-        chunks = _picked(chunks, order_of(chunks.cast(_holding(least.shape[1])), running_sum))
+        chunks = _picked(chunks, order_of(chunks.cast(_holding(least.shape[1]))))
     column = UOp(ops.RESHAPE, chunks.dtype, (chunks,), (rows, count, 1))
     shape = (rows, count, length)
     places = expanded(column, shape) * length + counted(shape, 2)
     places = UOp(ops.RESHAPE, places.dtype, (places,), (rows, count * length))
-    order = first_of(_inside(keys(_picked(x, places)), places, size), _themselves, count * length, count, running_sum)
+    order = first_of(_inside(keys(_picked(x, places)), places, size), _themselves, count * length, count)
     return _picked(places, order)
 
 
