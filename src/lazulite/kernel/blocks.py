@@ -80,16 +80,14 @@ def _block(parts: Statements, step: Block) -> Statements:
     rows = index(factor) if turns % factor == 0 else index(factor).minimum(index(turns) + new * -factor)
     row = UOp(ops.RANGE, dtypes.index, (rows,), ((*name, 1), "loop"))
     strides = {memory: _stride(memory) for memory in parts.memory}
-    kernels = [_over_rows(kernel, {old: new * factor + row}, row, strides) for kernel in parts.kernels]
     table = {memory: memory.replace(arg=(memory.arg[0], (factor * stride,), "")) for memory, stride in strides.items()}
+    kernels = [_over_rows(kernel, {old: new * factor + row} | table, row, strides) for kernel in parts.kernels]
     scratch = [s.replace(arg=(s.arg[0], table[m].arg[1][0], s.arg[2]))
                for s, m in zip(parts.scratch, parts.memory, strict=True)]  # fmt: skip
     around = {s: scalar for s, scalar in zip(parts.shared, parts.scalars, strict=True) if s is not r} | {outer: new}
     shared = by_order(around)
-    return Statements(
-        tuple(shared), tuple([around[s] for s in shared]), tuple(scratch), tuple(table.values()),
-        tuple(substitute(kernels, table)),
-    )  # fmt: skip
+    scalars = [around[s] for s in shared]
+    return Statements(tuple(shared), tuple(scalars), tuple(scratch), tuple(table.values()), tuple(kernels))
 
 
 def _stride(memory: UOp) -> int:
@@ -98,9 +96,9 @@ def _stride(memory: UOp) -> int:
     return int(size) + (0 if size * width % _PAGE else _PADDING // width)
 
 
-def _over_rows(kernel: UOp, turn: dict[UOp, UOp], row: UOp, strides: dict[UOp, int]) -> UOp:
+def _over_rows(kernel: UOp, table: dict[UOp, UOp], row: UOp, strides: dict[UOp, int]) -> UOp:
     """The statement for all rows: each has a place of its own in the intermediates."""
-    done = dict(turn)
+    done = dict(table)
     for node in toposort(kernel):
         if node in done:
             continue
