@@ -26,6 +26,8 @@ from lazulite.kernel.statements import has_statements
 _WORTH, _WORTH_LITTLE = 1 / 25, 1 / 100
 """The part of a product's work that a copy has to be: memory for good is dearer than a little time, unless it is
 little memory, some part of the second cache."""
+_LEAST = 40_000
+"""The cycles of copying below which nothing is saved that is worth another kernel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,8 @@ def packing(kernel: UOp, target: Target, still: Collection[int]) -> Packing | No
         slot = load.src[0].arg[0] if load.src[0].op is ops.PARAM else -1
         if slot in still and slots.count(slot) == 1 and all(map(is_fixed, load.ranges)):
             little = load.src[0].arg[1][0] * load.dtype.itemsize <= target.l2 // 2
-            if panel_share(facts, tile, load) >= (_WORTH_LITTLE if little else _WORTH):
+            share = panel_share(facts, tile, load)
+            if share >= (_WORTH_LITTLE if little else _WORTH) and share * tile.cost >= _LEAST:
                 return _packed(facts, tile, load)
     return None
 

@@ -19,11 +19,11 @@ def alone() -> None:
 
 
 def image(seed: int = 0) -> Tensor:
-    return Tensor(np.random.default_rng(seed).random((1, 64, 7, 7), np.float32)).realize()
+    return Tensor(np.random.default_rng(seed).random((1, 96, 7, 7), np.float32)).realize()
 
 
 def weights() -> Tensor:
-    return Tensor(np.random.default_rng(1).random((96, 64, 3, 3), np.float32)).realize()
+    return Tensor(np.random.default_rng(1).random((192, 96, 3, 3), np.float32)).realize()
 
 
 def expected(x: Tensor, w: Tensor) -> np.ndarray:
