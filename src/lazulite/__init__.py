@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from lazulite.base.settings import Context as Context
     from lazulite.engine.memory import memory_report as memory_report
     from lazulite.formats.load import load as load
+    from lazulite.formats.onnx.export import to_onnx as to_onnx
     from lazulite.ir.calls import KernelInfo as KernelInfo
     from lazulite.ir.dtype import dtypes as dtypes
     from lazulite.ir.size import Variable as Variable
@@ -85,6 +86,7 @@ _HOMES = (
         "nn": "lazulite.nn",
         "no_grad": "lazulite.tensor.function",
         "profile": "lazulite.runtime.profile",
+        "to_onnx": "lazulite.formats.onnx.export",
         "vmap": "lazulite.tensor.vmap",
     }
     | dict.fromkeys(_TRANSFORMS, "lazulite.tensor.transforms")

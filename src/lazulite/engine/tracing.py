@@ -1,7 +1,7 @@
 """What this thread is doing on behalf of a function that is traced rather than just called.
 
-While `jit` captures a function, or `vmap` makes it one for many examples, no value of a tensor may be looked
-at: the function would go on by it, and a replay, or another example, would not.
+While `jit` captures a function, `vmap` makes it one for many examples, or `to_onnx` a model, no value of a tensor
+may be looked at: the function would go on by it, and a replay, another example, or the model, would not.
 """
 
 from __future__ import annotations
@@ -30,6 +30,12 @@ made now passes a gradient."""
 
 _CAPTURED = "It runs once or twice; after that its kernels run without it, whatever the values are."
 BATCHED = "It runs once for all examples, so no tensor in it has the values of one of them."
+EXPORTED = "It runs once; the model that is made of it computes the same for any values of its inputs."
+_DOINGS = {
+    _CAPTURED: "is captured by jit, and a captured function must not look at values",
+    BATCHED: "is batched by vmap, and must not look at values",
+    EXPORTED: "is exported by to_onnx, and must not look at values",
+}
 
 
 @contextmanager
@@ -56,10 +62,7 @@ def transformed() -> Iterator[int]:
 def refuse_reading(method: str, tensor: object) -> None:
     """A CaptureError where the thread is inside of a function whose values must not be looked at."""
     if THREAD.function:
-        captured = THREAD.rule is _CAPTURED
         raise CaptureError(
-            method, f"{THREAD.function} is captured by jit, and a captured function must not look at values"
-            if captured else f"{THREAD.function} is batched by vmap, and must not look at values",
-            about={"tensor": tensor}, rule=THREAD.rule,
+            method, f"{THREAD.function} {_DOINGS[THREAD.rule]}", about={"tensor": tensor}, rule=THREAD.rule,
             hint="return the tensor and look at it outside, or choose with where(...) in the place of an if",
         )  # fmt: skip

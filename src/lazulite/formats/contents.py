@@ -103,7 +103,8 @@ def _of_onnx(source: Source) -> Contents:
 
 
 def _of_initializer(data: TensorData, source: Source, files: ExternalFiles) -> Stored:
-    from lazulite.formats.onnx.values import BITS, NAMES, lifted, read_tensor
+    from lazulite.formats.onnx.proto import NAMES
+    from lazulite.formats.onnx.values import BITS, lifted, read_tensor
 
     def tensor() -> Tensor:
         return lifted(read_tensor(data, source, files, Device.DEFAULT, data.name), Device.DEFAULT)

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy
 
+from lazulite.formats.onnx.proto import NAMES
 from lazulite.formats.onnx.registry import Call, onnx_op
-from lazulite.formats.onnx.values import NAMES, Value
+from lazulite.formats.onnx.values import Value
 from lazulite.ir.dtype import by_name as dtype_named
 from lazulite.ir.dtype import dtypes
 from lazulite.tensor.tensor import Tensor

@@ -6,8 +6,9 @@ import numpy
 
 from lazulite.base.errors import FormatError
 from lazulite.formats.onnx.codes import decoded, encoded
+from lazulite.formats.onnx.proto import NAMES
 from lazulite.formats.onnx.registry import Call, onnx_op
-from lazulite.formats.onnx.values import CODED, NAMES, Coded, Host, Lift, Value, on_host, type_name
+from lazulite.formats.onnx.values import CODED, Coded, Host, Lift, Value, on_host, type_name
 
 
 @onnx_op("Cast")

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Any, TypeVar
 
-from lazulite.formats.onnx.proto import Attribute, Function, Node
-from lazulite.formats.onnx.values import NUMBERS, Value, type_name
+from lazulite.formats.onnx.proto import NUMBERS, Attribute, Function, Node
+from lazulite.formats.onnx.values import Value, type_name
 from lazulite.formats.onnx.wire import Part, decode
 from lazulite.formats.source import Source
 

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy
 
-from lazulite.formats.onnx.values import FOLDED, NAMES, Host, Value
+from lazulite.formats.onnx.proto import NAMES
+from lazulite.formats.onnx.values import FOLDED, Host, Value
 from lazulite.ir.dtype import STORED
 
 _ARITHMETIC = frozenset(dtype.name for dtype in STORED if dtype.name != "bfloat16")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from lazulite.formats.onnx.proto import NAMES
 from lazulite.formats.onnx.registry import Call, onnx_op
-from lazulite.formats.onnx.values import NAMES
 from lazulite.ir.dtype import dtypes
 from lazulite.tensor.tensor import Tensor
 

@@ -14,9 +14,9 @@ from typing import Any
 
 from lazulite.formats.onnx import expansion
 from lazulite.formats.onnx.external import ExternalFiles
-from lazulite.formats.onnx.proto import Attribute, Function, Graph, Node, TensorData, TypeData
+from lazulite.formats.onnx.proto import NAMES, Attribute, Function, Graph, Node, TensorData, TypeData
 from lazulite.formats.onnx.registry import Operator, find
-from lazulite.formats.onnx.values import NAMES, Value, lifted, read_sparse, read_tensor
+from lazulite.formats.onnx.values import Value, lifted, read_sparse, read_tensor
 from lazulite.formats.source import Source
 from lazulite.tensor.tensor import Tensor
 

@@ -10,6 +10,14 @@ from dataclasses import dataclass
 
 from lazulite.formats.onnx.wire import BYTES, DOUBLE, FLOAT, INT, TEXT, Part, many, one, whole
 
+NAMES = (
+    "", "float32", "uint8", "int8", "uint16", "int16", "int32", "int64", "string", "bool", "float16", "float64",
+    "uint32", "uint64", "complex64", "complex128", "bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2",
+    "float8_e5m2fnuz", "uint4", "int4", "float4_e2m1fn", "float8_e8m0fnu", "uint2", "int2",
+)  # fmt: skip
+"""Element types by their number in a file; those of less than a byte or no arithmetic as `ml_dtypes` names them."""
+NUMBERS = {name: number for number, name in enumerate(NAMES)}
+
 
 @dataclass(slots=True)
 class Entry:

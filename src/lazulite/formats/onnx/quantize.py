@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from lazulite.formats.onnx.codes import decoded, encoded, is_integer
 from lazulite.formats.onnx.products import conv
+from lazulite.formats.onnx.proto import NAMES
 from lazulite.formats.onnx.registry import Call, onnx_op
-from lazulite.formats.onnx.values import CODED, NAMES, Coded, Lift, Value, type_name
+from lazulite.formats.onnx.values import CODED, Coded, Lift, Value, type_name
 from lazulite.ir.dtype import by_name as dtype_named
 from lazulite.ir.dtype import dtypes
 from lazulite.tensor.tensor import Tensor

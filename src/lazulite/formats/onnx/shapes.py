@@ -9,8 +9,9 @@ from typing import Any
 import numpy
 
 from lazulite.base.errors import FormatError, ShapeError
+from lazulite.formats.onnx.proto import NAMES
 from lazulite.formats.onnx.registry import Call, onnx_op
-from lazulite.formats.onnx.values import NAMES, Coded, Host, Ints, Value, on_host, type_name
+from lazulite.formats.onnx.values import Coded, Host, Ints, Value, on_host, type_name
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.size import varies
 from lazulite.tensor.tensor import Tensor

@@ -6,8 +6,9 @@ import math
 
 import numpy
 
+from lazulite.formats.onnx.proto import NAMES
 from lazulite.formats.onnx.registry import Call, onnx_op
-from lazulite.formats.onnx.values import NAMES, Host, Ints
+from lazulite.formats.onnx.values import Host, Ints
 from lazulite.ir.dtype import dtypes
 from lazulite.tensor.base import DeviceLike
 from lazulite.tensor.fourier import as_pairs, resized, transformed

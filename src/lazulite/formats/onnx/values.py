@@ -17,7 +17,7 @@ import numpy
 
 from lazulite.base.errors import DTypeError
 from lazulite.formats.onnx.external import ExternalFiles
-from lazulite.formats.onnx.proto import SparseData, TensorData
+from lazulite.formats.onnx.proto import NAMES, SparseData, TensorData
 from lazulite.formats.onnx.wire import Part
 from lazulite.formats.source import Source
 from lazulite.ir.dtype import STORED
@@ -35,13 +35,6 @@ FOLDED = 4096
 LARGEST_DENSE = 1 << 28
 """Elements that a sparse tensor may have once its zeros are written out."""
 
-NAMES = (
-    "", "float32", "uint8", "int8", "uint16", "int16", "int32", "int64", "string", "bool", "float16", "float64",
-    "uint32", "uint64", "complex64", "complex128", "bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2",
-    "float8_e5m2fnuz", "uint4", "int4", "float4_e2m1fn", "float8_e8m0fnu", "uint2", "int2",
-)  # fmt: skip
-"""Element types by their number in a file; those of less than a byte or no arithmetic as `ml_dtypes` names them."""
-NUMBERS = {name: number for number, name in enumerate(NAMES)}
 CODED = {
     "float8_e4m3fn": 8, "float8_e4m3fnuz": 8, "float8_e5m2": 8, "float8_e5m2fnuz": 8, "float8_e8m0fnu": 8,
     "float4_e2m1fn": 4, "uint4": 4, "int4": 4, "uint2": 2, "int2": 2,

@@ -1,10 +1,10 @@
-"""Protobuf messages read from a checked `Source`: dataclasses whose fields say their number and kind.
+"""Protobuf messages, read from a checked `Source` and written: dataclasses whose fields say their number and kind.
 
 The wire format is that of https://protobuf.dev/programming-guides/encoding: each field is a number, a
 wire type and a payload.  Every payload is held against the end of the message that contains it, a varint
 has at most ten bytes, messages nest at most `DEEPEST` deep, and groups are refused; so the work is
 linear in the size of the file whatever is in it.  Large payloads are not copied: they stay `Part`s of
-the source.  A field that no dataclass names is skipped.
+the source, and `encode` gives them as they are.  A field that no dataclass names is skipped.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import array
 import dataclasses
 import struct
 import sys
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import cache
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -41,6 +41,11 @@ class Part(NamedTuple):
     def read(self, field: str) -> bytes:
         return self.source.read(self.begin, self.length, field)
 
+    @classmethod
+    def of(cls, data: bytes | memoryview, name: str) -> Part:
+        """Bytes in memory, as what a file called `name` would hold."""
+        return cls(Source.over(memoryview(data), name), 0, len(data))
+
 
 TEXT, BYTES, INT, FLOAT, DOUBLE = "text", "bytes", "int", "float", "double"
 _WIRE_TYPES = {TEXT: _LENGTH, BYTES: _LENGTH, INT: _VARINT, FLOAT: _FOUR, DOUBLE: _EIGHT}
@@ -53,22 +58,30 @@ class _Field(NamedTuple):
     kind: str | Callable[[], type[Any]]
     """One of the kinds above, or a function that gives the dataclass of a message (it may be defined later)."""
     many: bool
+    optional: bool
+    """Whether a number that is zero differs from an absent one."""
 
 
 def one(number: int, kind: str | Callable[[], type[Any]], optional: bool = False) -> Any:
     """A field that occurs once; where it is absent its kind's empty value, None for messages, bytes and `optional`."""
     empty = _EMPTY.get(kind) if isinstance(kind, str) and not optional else None
-    return dataclasses.field(default=empty, metadata={"number": number, "kind": kind, "many": False})
+    return dataclasses.field(default=empty, metadata=_facts(number, kind, optional=optional))
 
 
 def whole() -> Any:
     """A field that is the message itself, undecoded."""
-    return dataclasses.field(default=None, metadata={"number": _WHOLE, "kind": BYTES, "many": False})
+    return dataclasses.field(default=None, metadata=_facts(_WHOLE, BYTES))
 
 
 def many(number: int, kind: str | Callable[[], type[Any]]) -> Any:
     """A field that occurs any number of times: a list."""
-    return dataclasses.field(default_factory=list, metadata={"number": number, "kind": kind, "many": True})
+    return dataclasses.field(default_factory=list, metadata=_facts(number, kind, many=True))
+
+
+def _facts(
+    number: int, kind: str | Callable[[], type[Any]], *, many: bool = False, optional: bool = False
+) -> dict[str, Any]:
+    return {"number": number, "kind": kind, "many": many, "optional": optional}
 
 
 def decode(message: type[M], part: Part, field: str, depth: int = 0) -> M:
@@ -110,7 +123,7 @@ def _put(result: Any, entry: _Field, value: Any, source: Source, field: str, off
 @cache
 def _fields(message: Hashable) -> dict[int, _Field]:
     return {
-        each.metadata["number"]: _Field(each.name, each.metadata["kind"], each.metadata["many"])
+        each.metadata["number"]: _Field(each.name, *[each.metadata[fact] for fact in ("kind", "many", "optional")])
         for each in dataclasses.fields(message)  # type: ignore[arg-type]
     }
 
@@ -183,3 +196,51 @@ def _packed(kind: str, part: Part, field: str) -> list[Any]:
     if sys.byteorder == "big":
         numbers.byteswap()
     return numbers.tolist()
+
+
+# --- writing -------------------------------------------------------------------------------------
+
+
+def encode(message: Any) -> list[bytes | memoryview]:
+    """A message as bytes in pieces, which `decode` reads back; fields that hold nothing are left out."""
+    pieces: list[bytes | memoryview] = []
+    for number, entry in _fields(cast(Hashable, type(message))).items():
+        value = getattr(message, entry.name)
+        if number == _WHOLE or value is None or value in ([], "") or (value == 0 and not entry.optional):
+            continue
+        if entry.many and entry.kind in (INT, FLOAT, DOUBLE):
+            pieces += _delimited(number, [_number(str(entry.kind), each) for each in value])
+            continue
+        for each in value if entry.many else [value]:
+            if entry.kind in (INT, FLOAT, DOUBLE):
+                pieces.append(_unsigned(number << 3 | _WIRE_TYPES[str(entry.kind)]) + _number(str(entry.kind), each))
+            else:
+                pieces += _delimited(number, _payload(each))
+    return pieces
+
+
+def _payload(value: Any) -> list[bytes | memoryview]:
+    """The contents of a text, of bytes, or of a message."""
+    if isinstance(value, str):
+        return [value.encode()]
+    if isinstance(value, Part):
+        return [value.source.memory[value.begin : value.begin + value.length]]
+    return encode(value)
+
+
+def _delimited(number: int, payload: Sequence[bytes | memoryview]) -> list[bytes | memoryview]:
+    return [_unsigned(number << 3 | _LENGTH) + _unsigned(sum(len(piece) for piece in payload)), *payload]
+
+
+def _number(kind: str, value: Any) -> bytes:
+    return _unsigned(int(value) % _WRAP) if kind == INT else struct.pack(f"<{_CODES[kind]}", value)
+
+
+def _unsigned(value: int) -> bytes:
+    """A varint."""
+    digits = bytearray()
+    while value > 127:
+        digits.append(value & 127 | 128)
+        value >>= 7
+    digits.append(value)
+    return bytes(digits)

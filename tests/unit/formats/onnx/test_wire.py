@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lazulite import FormatError
 from lazulite.formats.onnx import wire
 from lazulite.formats.onnx.proto import Model
-from lazulite.formats.onnx.wire import BYTES, DOUBLE, FLOAT, INT, TEXT, Part, decode, many, one
+from lazulite.formats.onnx.wire import BYTES, DOUBLE, FLOAT, INT, TEXT, Part, decode, encode, many, one
 from lazulite.formats.source import Source
 from support.onnx_models import field, message, one_node, varint
 
@@ -114,3 +114,32 @@ def test_a_damaged_model_is_read_or_refused_and_nothing_else(data):
     for candidate in (bytes(damaged), good[:cut], bytes(damaged) + good[cut:]):
         with suppress(FormatError):
             read(candidate, Model)
+
+
+# --- writing -------------------------------------------------------------------------------------
+
+
+@given(
+    st.builds(
+        Sample,
+        text=st.text(max_size=5),
+        number=st.integers(-(1 << 63), (1 << 63) - 1),
+        numbers=st.lists(st.integers(-(1 << 63), (1 << 63) - 1), max_size=4),
+        floats=st.lists(st.floats(width=32, allow_nan=False), max_size=4),
+        doubles=st.lists(st.floats(allow_nan=False), max_size=4),
+        samples=st.lists(
+            st.builds(Sample, text=st.text(max_size=3), maybe=st.none() | st.integers(0, 300)), max_size=3
+        ),
+        maybe=st.none() | st.integers(0, 300),
+    )
+)
+def test_what_is_written_is_read_back(sample):
+    assert sample == read(b"".join(encode(sample)))
+
+
+def test_bytes_are_written_as_they_lie_in_memory():
+    data = bytes(range(200))
+    pieces = encode(Sample(raw=Part.of(data, "raw")))
+
+    assert data == read(b"".join(pieces)).raw.read("raw")
+    assert any(isinstance(piece, memoryview) and piece.obj is data for piece in pieces)
