@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import gc
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from lazulite import Context, GlobalCounters, Tensor, jit, memory_report
+from lazulite import Context, GlobalCounters, Tensor, jit, load_captured, memory_report
 from lazulite.engine.panels import kept_bytes
 
 pytestmark = pytest.mark.skipif(Tensor([0]).device != "CPU", reason="never: only the processor has panels")
@@ -121,3 +122,19 @@ def test_there_are_never_more_than_the_setting_allows() -> None:
         for w in many:
             assert x.conv2d(w, padding=1).numpy().tobytes() == expected(x, w).tobytes()
             assert kept_bytes() <= max(before, 1 << 20)
+
+
+def test_a_saved_call_fills_and_keeps_them_as_well(tmp_path: Path) -> None:
+    call = jit(lambda x, w: x.conv2d(w, padding=1))
+    x, w = image(), weights()
+    for _ in range(3):
+        call(x, w)
+    call.save(tmp_path / "call.bin")
+    opened = load_captured(tmp_path / "call.bin")
+    del w
+    gc.collect()
+    before, w = kept_bytes(), (weights() + 1).realize()
+    results = [opened(x, w).numpy().tobytes() for _ in range(2)]
+
+    assert results == [expected(x, w).tobytes()] * 2
+    assert kept_bytes() > before

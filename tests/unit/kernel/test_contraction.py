@@ -1,6 +1,6 @@
 """Sums of products of every shape are computed right, alike on any number of threads, and blocked for the caches."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 import numpy as np
@@ -208,3 +208,28 @@ def test_columns_are_shared_where_there_are_many_and_else_rows():
 
 def test_a_product_with_a_vector_is_left_to_others():
     assert choose_product(KernelFacts(matmul(1, 4096, 512), WIDE)) is None
+
+
+def _gradient_of_a_kernel(images: int, inputs: int, outputs: int, size: int) -> UOp:
+    """What an image and the gradient of its convolution say about a kernel of 3 x 3: windows as large as the image."""
+    o, c, p, q, n, y, x = map(loop, range(7), (outputs, inputs, 3, 3, images, size, size))
+    row, column = y + p + -1, x + q + -1
+    inside = (index(0) <= row) & (row < size) & (index(0) <= column) & (column < size)
+    image = load(param(1, images * inputs * size**2), ((n * inputs + c) * size + row) * size + column, inside)
+    upstream = load(param(2, images * outputs * size**2), ((n * outputs + o) * size + y) * size + x)
+    place = ((o * inputs + c) * 3 + p) * 3 + q
+    return sink(store(param(0, outputs * inputs * 9), place, reduce(ops.ADD, upstream * image, n, y, x)))
+
+
+@pytest.mark.parametrize(
+    "kernel", [_gradient_of_a_kernel(2, 8, 64, 28), Window(1, 1, 16, 128, 28, 3, 1, 1, 1).kernel_of()]
+)
+def test_how_threads_share_the_work_does_not_show_in_the_result(kernel):
+    """The steps may go by the number of threads: what is added up in which order does not."""
+    memory = random_memory(kernel, Random(8))
+    results = set()
+    for threads in (1, 2, 8):
+        machine = replace(TARGETS["widest"], threads=threads)
+        results.add(compiled(kernel, machine, choose(kernel, machine), memory, threads)[0].tobytes())
+
+    assert len(results) == 1
