@@ -8,10 +8,14 @@ per cent of what 8 bits would lose), so that `dot2` adds two products at once, e
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from copy import copy
 from math import gcd
+from typing import NamedTuple
 
 from lazulite.formats.quants import Quant, Scale
 from lazulite.ir.dtype import dtypes
+from lazulite.tensor.jit import jit
 from lazulite.tensor.tensor import Tensor
 
 BLOCK = 32
@@ -23,12 +27,19 @@ MOST_ROWS = 8
 _LARGEST = 32767.0
 
 
-class _Scales:
+class _Scales(NamedTuple):
     """A float for each group, made where it is used: one of a block, times a small integer where there is one."""
 
-    def __init__(self, scale: Scale, tile: int) -> None:
-        self.coarse = _side_by_side(scale.coarse, tile)
-        self.fine = None if scale.fine is None else _side_by_side(scale.fine, tile)
+    coarse: Tensor
+    fine: Tensor | None
+
+    @classmethod
+    def of(cls, scale: Scale, tile: int) -> _Scales:
+        return cls(_side_by_side(scale.coarse, tile), None if scale.fine is None else _side_by_side(scale.fine, tile))
+
+    def over(self, memory: Iterator[Tensor]) -> _Scales:
+        """The same with other contents."""
+        return _Scales(next(memory), None if self.fine is None else next(memory))
 
     @property
     def memory(self) -> list[Tensor]:
@@ -54,9 +65,21 @@ class PackedMatrix:
         self.group = min(BLOCK, kind.elements // max([parts.scale.coarse.shape[2], *[fine.shape[2] for fine in found]]))
         integers = parts.integers.reshape(data.shape[0], -1, self.group)
         self.words = _side_by_side(_words(integers, parts.bits), tile)
-        self.scales = _Scales(parts.scale, tile)
-        self.offsets = None if parts.offset is None else _Scales(parts.offset, tile)
-        self.words.realize(*self.scales.memory, *([] if self.offsets is None else self.offsets.memory))
+        self.scales = _Scales.of(parts.scale, tile)
+        self.offsets = None if parts.offset is None else _Scales.of(parts.offset, tile)
+        Tensor.realize(*self.memory)
+
+    @property
+    def memory(self) -> list[Tensor]:
+        """What it holds."""
+        return [self.words, *self.scales.memory, *([] if self.offsets is None else self.offsets.memory)]
+
+    def over(self, memory: Iterable[Tensor]) -> PackedMatrix:
+        """A matrix of the same type and shape that holds this memory."""
+        parts, other = iter(memory), copy(self)
+        other.words, other.scales = next(parts), self.scales.over(parts)
+        other.offsets = None if self.offsets is None else self.offsets.over(parts)
+        return other
 
     def times(self, x: Tensor) -> Tensor:
         """The products (rows, out) with rows of floats (rows, in)."""
@@ -90,6 +113,21 @@ class PackedMatrix:
             offsets = self.offsets.floats(groups).unsqueeze(2)
             floats = floats + offsets if self.sign > 0 else floats - offsets
         return floats.permute(1, 2, 0, 3).reshape(groups * self.group, tiles * tile)
+
+
+class Packer:
+    """Packs the matrices of a file: how one of a type and a shape is packed is found once, and replayed for others."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, tuple[int, ...]], tuple[PackedMatrix, jit[[Tensor], list[Tensor]]]] = {}
+
+    def __call__(self, kind: Quant, data: Tensor) -> PackedMatrix:
+        key = kind.number, data.shape
+        if key not in self._known:
+            self._known[key] = PackedMatrix(kind, data), jit(lambda data: PackedMatrix(kind, data).memory)
+            return self._known[key][0]
+        first, packed = self._known[key]
+        return first.over(packed(data))
 
 
 def can_pack(kind: Quant) -> bool:

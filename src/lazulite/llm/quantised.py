@@ -6,6 +6,7 @@ the bytes or over a packed form, so that a capture holds these and not floats th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 
 from lazulite.formats.quants import Quant
@@ -16,12 +17,15 @@ from lazulite.tensor.tensor import Tensor
 class Quantised:
     """A weight of two axes (out, in), or matrices one after another; `data` has rows of blocks of bytes.
 
-    With `multiplied` a matrix is packed for products, where its type has such a form.
+    With `pack` a matrix is packed for products, where its type has such a form.
     """
 
-    def __init__(self, kind: Quant, data: Tensor, shape: tuple[int, ...], *, multiplied: bool = True) -> None:
+    def __init__(
+        self, kind: Quant, data: Tensor, shape: tuple[int, ...],
+        pack: Callable[[Quant, Tensor], PackedMatrix] | None = PackedMatrix,
+    ) -> None:  # fmt: skip
         self.kind, self.data, self.shape = kind, data, shape
-        self.packed = PackedMatrix(kind, data) if multiplied and len(shape) == 2 and can_pack(kind) else None
+        self.packed = pack(kind, data) if pack is not None and len(shape) == 2 and can_pack(kind) else None
 
     def __getitem__(self, numbers: Tensor) -> Tensor:
         """The rows, or the matrices, of these numbers as floats."""

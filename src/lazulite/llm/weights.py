@@ -18,6 +18,7 @@ from lazulite.formats import gguf
 from lazulite.formats.load import load
 from lazulite.formats.quants import Quant
 from lazulite.llm.config import Config, from_gguf, from_hugging_face
+from lazulite.llm.packed import Packer
 from lazulite.llm.quantised import Quantised
 from lazulite.tensor.tensor import Tensor
 
@@ -60,15 +61,15 @@ class Contents:
 def from_gguf_file(path: Path) -> Contents:
     """A model in a GGUF file; quantised matrices stay as they are."""
     file = gguf.read(path)
-    picked = "token_embd.weight" if "output.weight" in file.entries else ""
-    weights = {name: _weight(name, entry, multiplied=name != picked) for name, entry in file.entries.items()}
+    picked, pack = "token_embd.weight" if "output.weight" in file.entries else "", Packer()
+    weights = {name: _weight(name, entry, None if name == picked else pack) for name, entry in file.entries.items()}
     return Contents(from_gguf(file.metadata, str(path)), weights, file.metadata)
 
 
-def _weight(name: str, entry: gguf.Entry, *, multiplied: bool) -> Tensor | Quantised:
+def _weight(name: str, entry: gguf.Entry, pack: Packer | None) -> Tensor | Quantised:
     if not isinstance(entry.kind, Quant) or len(entry.shape) < 2:
         return entry.tensor(name)
-    return Quantised(entry.kind, entry.packed(name), entry.shape, multiplied=multiplied)
+    return Quantised(entry.kind, entry.packed(name), entry.shape, pack)
 
 
 def from_folder(folder: Path) -> tuple[Config, dict[str, Tensor]]:

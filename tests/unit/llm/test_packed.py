@@ -13,7 +13,7 @@ from lazulite.formats.quants import QUANTS
 from lazulite.kernel.apply import loops_after
 from lazulite.kernel.borders import regroup
 from lazulite.kernel.steps import Parallel, Reorder, Stage
-from lazulite.llm.packed import MOST_ROWS, PackedMatrix
+from lazulite.llm.packed import MOST_ROWS, PackedMatrix, Packer
 
 KINDS = {kind.name: kind for kind in QUANTS.values() if kind.parts is not None}
 HALVES = {"Q4_1": (0, 2), "Q5_1": (0, 2), "Q2_K": (80, 82), "Q3_K": (108,), "Q4_K": (0, 2), "Q5_K": (0, 2),
@@ -53,6 +53,15 @@ def test_floats_are_bit_by_bit_those_of_the_type(name: str) -> None:
     floats = PackedMatrix(KINDS[name], data).floats().numpy()
 
     assert KINDS[name].dequantize(data, (40, 512)).numpy().T.tobytes() == floats.tobytes()
+
+
+def test_a_packer_packs_each_matrix_as_it_is_packed_alone() -> None:
+    pack, whole = Packer(), blocks("Q4_K", 160, 256)
+    parts = [Tensor(whole[begin : begin + 32].copy()) for begin in range(0, 160, 32)]
+    found = [pack(KINDS["Q4_K"], part) for part in parts]  # the last ones by replays, whose results must stay
+
+    for part, matrix in zip(parts, found, strict=True):
+        assert KINDS["Q4_K"].dequantize(part, (32, 256)).numpy().T.tobytes() == matrix.floats().numpy().tobytes()
 
 
 def test_many_rows_have_the_matrix_unpacked_once_and_no_matrix_of_floats() -> None:
