@@ -67,6 +67,11 @@ def choices(*known: str) -> Kind[str]:
     return Kind(f"a list of {', '.join(known)}", accept)
 
 
+def one_of(*known: str) -> Kind[str]:
+    """One of some known words, or nothing."""
+    return Kind(f"one of {', '.join(known)}", lambda value: str(value) if value in ("", *known) else None)
+
+
 def switches(name: str) -> Kind[str]:
     """A comma-separated list of names, each after a minus; what the names mean is for the reader of the setting."""
 
@@ -172,6 +177,8 @@ class Settings:
                            "vector code, for which they are not.", keyed=True)
     PROFILE = Setting(text("a file name"), "", "When the process ends, write the times of all kernels to this file in "
                       "Chrome's trace format.")
+    ALL_REDUCE = Setting(one_of("naive", "ring", "all-to-all"), "", "How devices combine partial results; by default "
+                         "naive where there are few elements, else all-to-all.", selects=True)
     # fmt: on
 
     @property

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from lazulite.base.terminal import size_text
 from lazulite.engine.handles import live_handles
 from lazulite.engine.panels import kept_bytes
+from lazulite.engine.storage import with_parts
 from lazulite.ir.uop import UOp, live_nodes, some_nodes
 from lazulite.runtime.allocator import memory_cached, memory_in_use
 from lazulite.runtime.buffer import Buffer
@@ -72,9 +73,10 @@ def memory_report() -> MemoryReport:
     """
     weights: dict[Buffer, None] = {}
     for handle in live_handles():
-        buffer = handle.storage.buffer if handle.storage is not None else None
-        if buffer is not None and not buffer.borrowed and (handle.requires_grad or handle.leaf):
-            weights[buffer.base] = None
+        for storage in with_parts([] if handle.storage is None else [handle.storage]):
+            buffer = storage.buffer
+            if buffer is not None and not buffer.borrowed and (handle.requires_grad or handle.leaf):
+                weights[buffer.base] = None
     held = sum([buffer.nbytes for buffer in weights])
     nodes, panels = live_nodes(), kept_bytes()
     others = max(memory_in_use() - held - panels, 0)

@@ -8,6 +8,7 @@ Invariant: the parts of a storage are written together, so that their versions s
 
 from __future__ import annotations
 
+from lazulite.base.settings import SETTINGS
 from lazulite.engine.handles import Handle, stored
 from lazulite.engine.outputs import Output, Spread, Work
 from lazulite.engine.storage import Storage, parts_of
@@ -23,7 +24,7 @@ def in_parts(work: Work) -> Work:
     from lazulite.schedule.place import place  # brings laws along that a program on one device does without
 
     targets = [None if output.target is None else output.target.device for output in work.outputs]
-    placed = place([output.value for output in work.outputs], targets, parts_of, stored)
+    placed = place([output.value for output in work.outputs], targets, parts_of, stored, SETTINGS.ALL_REDUCE)
     computed: list[Output] = []
     for output, (parts, where) in zip(work.outputs, placed, strict=True):
         if where is None:

@@ -1,8 +1,14 @@
 """Values that go from device to device: gathering, dealing out, and combining partial results.
 
-Takes the parts of values and gives nodes over COPY.  An all-reduce combines in the order of the devices, wherever
-it does so: each element is ``((p0 + p1) + p2) + ..`` on every device, whatever the machine.  What is narrower than
-float32 travels as it is, is added in float32, and is rounded once.
+Takes the parts of values and gives nodes over COPY.  An all-reduce has one of three ways:
+
+- naive: every device gets all partial results, and combines them;
+- all-to-all: every device combines a piece of all partial results, and then gets the other pieces;
+- ring: a piece goes round the devices, each of which combines it with its own, and then round again.
+
+The first two combine each element in the order of the devices, ``((p0 + p1) + p2) + ..``, and so agree in every bit;
+that of a ring begins behind the device that has the piece in the end.  What is narrower than float32 travels as it
+is, is added in float32, and is rounded once (in a ring at every device).
 """
 
 from __future__ import annotations
@@ -14,8 +20,10 @@ from typing import NamedTuple
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.ops import Op
-from lazulite.ir.placement import Placement
+from lazulite.ir.placement import Placement, split
+from lazulite.ir.size import varies
 from lazulite.ir.uop import UOp, toposort
+from lazulite.schedule.groups import element_count
 
 
 class Placed(NamedTuple):
@@ -28,9 +36,10 @@ class Placed(NamedTuple):
 class Collectives:
     """What moves values between devices, and remembers where they are."""
 
-    def __init__(self, known: Callable[[UOp], UOp | None]) -> None:
-        """`known(node)` gives the BUFFER that already holds a value; below it nothing is visited."""
-        self._known = known
+    def __init__(self, known: Callable[[UOp], UOp | None], all_reduce: str = "") -> None:
+        """`known(node)` gives the BUFFER that already holds a value; below it nothing is visited.  `all_reduce` is one
+        of the three ways, or empty for that which fits the size."""
+        self._known, self._all_reduce = known, all_reduce
         self._homes: dict[UOp, str] = {}
 
     def home(self, node: UOp) -> str:
@@ -105,12 +114,35 @@ class Collectives:
             result = UOp(ops.WRITE, dtype, (result, self.sent(part, device)), (("shrink", box),))
         return result
 
-    def reduced(self, parts: Sequence[UOp], op: Op, devices: Sequence[str]) -> tuple[UOp, ...]:
-        """The combination of equally shaped parts on every device."""
-        return tuple([combined([self.sent(part, device) for part in parts], op) for device in devices])
+    def reduced(self, parts: Sequence[UOp], op: Op, devices: tuple[str, ...]) -> tuple[UOp, ...]:
+        """The combination of equally shaped parts, in their order, on every device."""
+        count = element_count(parts[0].shape)
+        way = self._all_reduce or ("all-to-all" if count >= _MANY else "naive")
+        if way == "naive" or varies(parts[0].shape):
+            return tuple([combined([self.sent(part, device) for part in parts], op) for device in devices])
+        rows = [UOp(ops.RESHAPE, part.dtype, (part,), (count,)) for part in parts]
+        where, pieces = split(devices, 0, count), list[UOp]()
+        for number, ((begin, end), device) in enumerate(zip(where.spans, devices, strict=True)):
+            own = [cut(row, 0, begin, end) for row in rows]
+            if way == "ring" and len(parts) == len(devices):
+                pieces.append(self._passed_round(own, op, devices, number))
+            else:
+                pieces.append(combined([self.sent(piece, device) for piece in own], op))
+        whole = self.dealt(Placed(tuple(pieces), where), (count,), Placement(devices))
+        return tuple([UOp(ops.RESHAPE, each.dtype, (each,), parts[0].shape) for each in whole])
+
+    def _passed_round(self, own: Sequence[UOp], op: Op, devices: tuple[str, ...], last: int) -> UOp:
+        """What each device has of a piece combined on the way round to the last one."""
+        order = [(last + step) % len(devices) for step in range(1, len(devices) + 1)]
+        total = own[order[0]]
+        for number in order[1:]:
+            total = combined([self.sent(total, devices[number]), own[number]], op)
+        return total
 
 
 _MEMORY = frozenset({ops.BUFFER, ops.PARAM})
+_MANY = 1 << 16
+"""From so many elements on a device combines a piece only."""
 
 
 def combined(parts: Sequence[UOp], op: Op) -> UOp:

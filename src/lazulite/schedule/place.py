@@ -28,14 +28,18 @@ PartsOf = Callable[[UOp], tuple[UOp, ...]]
 
 
 def place(
-    values: Sequence[UOp], targets: Sequence[str | Placement | None], parts_of: PartsOf, known: Known
+    values: Sequence[UOp],
+    targets: Sequence[str | Placement | None],
+    parts_of: PartsOf,
+    known: Known,
+    all_reduce: str = "",
 ) -> list[Placed]:
     """The parts of values, each laid out as its target says (None: as it comes).
 
     `parts_of(buffer)` gives the memory of the parts of a BUFFER on several devices, `known(node)` the BUFFER that
-    already holds a value.
+    already holds a value; `all_reduce` names the way of `schedule/collectives.py`.
     """
-    placer = _Placer(parts_of, known)
+    placer = _Placer(parts_of, Collectives(known, all_reduce), known)
     for node in toposort(*values, enter=lambda n: n.op is not ops.BUFFER and known(n) is None):
         found = placer.done[node] = placer.placed(node)
         for part in found.parts:
@@ -46,9 +50,8 @@ def place(
 class _Placer:
     """A walk over the values from the leaves up: the parts of each node."""
 
-    def __init__(self, parts_of: PartsOf, known: Known) -> None:
-        self.parts_of, self.known = parts_of, known
-        self.between = Collectives(known)
+    def __init__(self, parts_of: PartsOf, between: Collectives, known: Known) -> None:
+        self.parts_of, self.between, self.known = parts_of, between, known
         self.done: dict[UOp, Placed] = {}
         self._whole: dict[tuple[UOp, tuple[str, ...]], tuple[UOp, ...]] = {}
 

@@ -178,7 +178,7 @@ def test_the_key_changes_with_what_is_compiled_and_with_nothing_else(monkeypatch
     key = SETTINGS.key
     for name, setting in DECLARED.items():
         monkeypatch.setattr(setting, "notyet", False)
-        text = {"CHECK": "nan"}.get(name, "-x")
+        text = {"CHECK": "nan", "ALL_REDUCE": "ring"}.get(name, "-x")
         other = 1 - int(bool(setting.default)) if isinstance(setting.default, int) else text
         with Context(**{name: other}):
             assert (SETTINGS.key != key) == setting.keyed, name

@@ -119,3 +119,9 @@ def test_replays_take_the_memory_of_the_call_that_was_captured() -> None:
     """)
     assert found["used"] > 16 << 20
     assert found["cache"] <= found["used"] // 5
+
+
+def test_the_parts_of_a_sharded_weight_count() -> None:
+    before, weight = memory_report().weights, Tensor([1.0] * 1000).shard_(("CPU:0", "CPU:1"), 0)
+    assert before + 4000 == memory_report().weights
+    assert ("CPU", "CPU:1") == weight.device

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import pytest
 
@@ -58,6 +59,37 @@ def test_narrow_floats_travel_narrow_and_are_added_wide():
         [combined(parts, ops.ADD)], {p: [2048.0, 1.0] for p in parts[:1]} | {p: [1.0, 1.0] for p in parts[1:]}
     )
     assert [2050.0, 3.0] == total
+
+
+@pytest.mark.parametrize("way", ["naive", "ring", "all-to-all"])
+@pytest.mark.parametrize("shape", [(1,), (2, 3), (7,)], ids=str)
+def test_every_way_combines_on_every_device(way, shape):
+    """A22"""
+    parts = [on(device, buffer(n, *shape)) for n, device in enumerate(NAMES)]
+    sent = Collectives(nothing, way).reduced(parts, ops.ADD, NAMES)
+    memory = {part: [float(10**n + i) for i in range(math.prod(shape))] for n, part in enumerate(parts)}
+
+    assert [shape] * 4 == [each.shape for each in sent]
+    assert [[1111.0 + 4 * i for i in range(math.prod(shape))]] * 4 == evaluate_tensors(sent, memory)
+
+
+def test_an_all_to_all_agrees_with_the_naive_way_in_every_bit():
+    parts = [on(device, buffer(n, 5)) for n, device in enumerate(NAMES)]
+    memory = {part: [1e8 * (-1) ** n + 1.3 * i for i in range(5)] for n, part in enumerate(parts)}
+    naive, pieces = [Collectives(nothing, way).reduced(parts, ops.ADD, NAMES) for way in ("naive", "all-to-all")]
+    assert evaluate_tensors(naive, memory) == evaluate_tensors(pieces, memory)
+
+
+def test_a_device_combines_a_piece_of_what_is_large():
+    parts = [on(device, buffer(n, 1 << 16)) for n, device in enumerate(NAMES)]
+    sent = Collectives(nothing).reduced(parts, ops.ADD, NAMES)
+    assert {(1 << 14,)} == {node.shape for node in toposort(*sent) if node.op is ops.COPY}
+
+
+def test_a_ring_goes_on_without_devices_that_hold_nothing():
+    parts = [on(device, buffer(n, 3)) for n, device in enumerate(NAMES[:2])]
+    sent = Collectives(nothing, "ring").reduced(parts, ops.MAX, NAMES)
+    assert [[4.0, 5.0, 6.0]] * 4 == evaluate_tensors(sent, {parts[0]: [4.0, 2.0, 6.0], parts[1]: [1.0, 5.0, 3.0]})
 
 
 def test_partial_results_are_combined_in_the_order_of_the_devices():

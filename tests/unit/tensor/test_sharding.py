@@ -239,6 +239,15 @@ def test_sums_of_narrow_floats_are_rounded_once():
     assert 2055.0 - 1 <= x.sum().item() <= 2056.0
 
 
+@pytest.mark.parametrize("way", ["naive", "ring", "all-to-all"])
+def test_every_way_of_an_all_reduce_gives_the_sum(way):
+    """A22"""
+    with Context(ALL_REDUCE=way):
+        x = Tensor(whole(7, 5)).shard(DEVICES[:3], 0)
+        assert np.array_equal(whole(7, 5).sum(0), x.sum(0).numpy())
+        assert np.array_equal(whole(7, 5).max(0), x.max(0).numpy())
+
+
 def test_explain_tells_what_each_device_does():
     kernels = (Tensor(whole(4)).shard(TWO, 0).realize() + 1).explain().kernels
     assert ["CPU", "CPU:1"] == sorted(kernel.device for kernel in kernels)
