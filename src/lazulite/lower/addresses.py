@@ -30,18 +30,23 @@ class Address:
 def split_addresses(sink: UOp) -> UOp:
     """The kernel with every index written as `dynamic + (mixed + static)`."""
     done: dict[UOp, UOp] = {}
+    arranged: dict[UOp, UOp] = {}
     for node in toposort(sink):
         src = tuple([done[s] for s in node.src])
-        if node.op in (ops.LOAD, ops.STORE):
-            src = (src[0], _arranged(src[1]), *src[2:])
-        done[node] = node if src == node.src else node.replace(src=src)
+        if node.op is ops.LOAD or node.op is ops.STORE:
+            place = src[1]
+            if place not in arranged:
+                arranged[place] = _arranged(place)
+            src = (src[0], arranged[place], *src[2:])
+        done[node] = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
     return done[sink]
 
 
 def address(node: UOp) -> Address:
     """The parts of an index that `split_addresses` has arranged."""
-    if _kind(node) != "mixed":
-        return Address(node, None, None) if _kind(node) == "dynamic" else Address(None, None, node)
+    kind = _kind(node)
+    if kind != "mixed":
+        return Address(node, None, None) if kind == "dynamic" else Address(None, None, node)
     dynamic, rest = None, node
     if node.op is ops.ADD and _kind(node.src[0]) == "dynamic":
         dynamic, rest = node.src
