@@ -18,7 +18,6 @@ from lazulite.ir.uop import UOp
 from lazulite.ir.widest import widest
 from lazulite.tensor.base import counted, one_axis
 from lazulite.tensor.gather import GatherMethods
-from lazulite.tensor.selection import first_of
 
 _UNSIGNED = {1: dtypes.uint8, 2: dtypes.uint16, 4: dtypes.uint32, 8: dtypes.uint64}
 _SIGNED = {1: dtypes.int8, 2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}
@@ -142,6 +141,8 @@ class SortMethods(GatherMethods):
 
     def _order(self, function: str, dim: int, descending: bool, part: tuple[int, int] | None = None) -> Self:
         """The positions that sort an axis, or those from one rank to another."""
+        from lazulite.tensor.selection import first_of
+
         if not self.shape:
             one_axis(function, dim, 1)
             return self._derived(UOp.const(dtypes.int32, 0))
