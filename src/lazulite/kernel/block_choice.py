@@ -27,8 +27,9 @@ from lazulite.kernel.strips import Refused, strips
 
 _ROWS = 32
 """Rows of a block: enough for the register tiles to use what they load."""
-_TALL = 64
-"""The same where rows are worked on in strips: then each strip of an operand is read from farther away."""
+_TALL, _TALLEST, _PIECES = 64, 128, 8
+"""The same where rows are worked on in strips: then each strip of an operand is read from farther away.  The most where
+so many blocks are left for threads to share."""
 _FEWEST = 16
 _FAR_COPIES = 4
 """How many times the second cache copies may fill that are made once for all blocks: to read them from farther away
@@ -101,10 +102,11 @@ def _blocks(parts: Statements, target: Target) -> list[Step]:
     still = _blocked(parts)
     turns, operands = (1, 0) if still is None else (still.turns, still.bytes)
     rows, strip = _rows(parts, turns, _ROWS, target), None
-    far = _bytes(parts) * min(turns, _ROWS) > 3 * target.l2 // 8 or (turns > 1 and operands > target.l2 // 2)
-    if parts.fills_once and far and (found := _strip(parts, target)) is not None:
+    far = _bytes(parts) * min(turns, _ROWS) > target.l2 // 8 or (turns > 1 and operands > target.l2 // 2)
+    tall = max(_TALL, min(_TALLEST, count(parts.shared) // _PIECES))
+    if parts.fills_once and far and (found := _strip(parts, tall, target)) is not None:
         strip, stripped = found
-        rows = _rows(stripped, turns, _TALL, target)
+        rows = _rows(stripped, turns, tall, target)
     steps: list[Step] = [] if still is None or rows == 1 else [Block(still.range.arg[0], rows)]
     return steps if strip is None else [*steps, strip]
 
@@ -122,11 +124,11 @@ def _rows(parts: Statements, turns: int, aim: int, target: Target) -> int:
     return next((rows for rows in range(most, min(_FEWEST, most) - 1, -1) if turns % rows == 0), most)
 
 
-def _strip(parts: Statements, target: Target) -> tuple[Strip, Statements] | None:
+def _strip(parts: Statements, rows: int, target: Target) -> tuple[Strip, Statements] | None:
     """Strips of the longest axis that can be cut into some, and what is left of a row."""
     (store,) = parts.kernels[0].src
     for r in sorted(store.src[1].ranges, key=extent, reverse=True):
-        most = target.l2 // 4 // _TALL // (_bytes(parts) // extent(r) + 1)
+        most = target.l2 // 4 // rows // (_bytes(parts) // extent(r) + 1)
         factor = _strip_size(extent(r), most)
         if _FEWEST <= factor < extent(r):
             try:
