@@ -19,7 +19,7 @@ from lazulite.base.origin import Origin
 from lazulite.base.replacing import replacing
 from lazulite.engine.storage import fill_of, filled, storage_of
 from lazulite.engine.tracing import EXPORTED, THREAD, traced, transformed
-from lazulite.formats.onnx import export_elements, export_products, export_shapes, export_windows
+from lazulite.formats.onnx import export_elements, export_products, export_scatter, export_shapes, export_windows
 from lazulite.formats.onnx.export_graph import GraphWriter, Value, number_of, value_info
 from lazulite.formats.onnx.proto import Graph, Model, OperatorSet
 from lazulite.formats.onnx.wire import encode
@@ -60,8 +60,10 @@ def to_onnx(
     Products become MatMul and Conv, softmax and the like what they are made of.  Integer division, shifts and casts
     of floats to integers mean what they mean here.  Where ONNX leaves something open, whoever runs the model decides:
     the greatest of several numbers with a NaN among them (reductions), the sign of a zero in `maximum` and `minimum`,
-    the order of a sum.  What it cannot say raises FormatError with the line: hand-written kernels (sorting and
-    scattering are such), random draws, bit casts of floats below version 26 or between widths, bitwise reductions.
+    the order of a sum, which of several values scattered to one place stays.
+
+    What ONNX cannot say raises FormatError with the line: hand-written kernels other than those that scatter (sorting
+    is such), random draws, bit casts of floats below version 26 or between widths, bitwise reductions.
     A function that looks at values raises CaptureError.
 
     >>> model = to_onnx(lambda x: x.relu().sum(-1), Tensor([[1.0, -2.0, 3.0]]))
@@ -294,7 +296,7 @@ def _described(node: UOp) -> str:
 
 _HINTS = {
     ops.THREEFRY: "draw outside and give the numbers as an argument; in eval mode dropout draws none",
-    ops.LAUNCH: "sort, scatter and the like are such kernels: do them outside of the exported function",
+    ops.LAUNCH: "sort, topk and the like are such kernels: do them outside of the exported function",
     ops.BITCAST: "opset=26 has casts of bits between types of one width",
 }
 
@@ -348,6 +350,14 @@ def _gather(export: _Export, node: UOp) -> Value:
     return export_shapes.gathered(export.graph, node, export.of(x), [export.of(p) for p in positions], inside)
 
 
+def _launch(export: _Export, node: UOp) -> Value | None:
+    found = export_scatter.scatter_of(node)
+    if found is None:
+        return None
+    memory, places, values = [export.of(each) for each in found[:3]]
+    return export_shapes.scattered(export.graph, node, memory, places, values, found.reduction)
+
+
 def _write(export: _Export, node: UOp) -> Value:
     return export.of(export_shapes.written(node))
 
@@ -362,5 +372,6 @@ _RULES: dict[ops.Op, Callable[[_Export, UOp], Value | None]] = {
     ops.REDUCE: _reduce,
     ops.GATHER: _gather,
     ops.WRITE: _write,
+    ops.LAUNCH: _launch,
     **dict.fromkeys(_SAME, _source),
 }

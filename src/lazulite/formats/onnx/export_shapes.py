@@ -6,6 +6,8 @@ spelt in `TENSOR` first: the value put in its place among zeros, chosen there an
 
 from __future__ import annotations
 
+import math
+
 from lazulite.analysis.regions import apply_region, invert
 from lazulite.formats.onnx.export_elements import computed, where
 from lazulite.formats.onnx.export_graph import GraphWriter, Value
@@ -100,6 +102,15 @@ def gathered(graph: GraphWriter, node: UOp, value: Value, positions: list[Value]
         return found
     shape = (*first.shape, *(1 for _ in x.shape[len(places) :]))
     return where(graph, graph.reshape(gate, first.shape, shape), found, graph.scalar(node.dtype, 0), node.dtype)
+
+
+def scattered(graph: GraphWriter, node: UOp, memory: Value, places: Value, values: Value, reduction: str) -> Value:
+    """Values put in int32 places of a flat memory with one element to spare, in the shape of the node."""
+    size = math.prod(node.shape)
+    rows = graph.cast(graph.node("Unsqueeze", places, graph.integers([-1])), dtypes.int32, dtypes.int64)
+    more = {"reduction": reduction} if reduction else {}
+    found = _sliced(graph, graph.node("ScatterND", memory, rows, values, **more), {0: (0, size)})
+    return graph.reshape(found, (size,), node.shape)
 
 
 def written(node: UOp) -> UOp:
