@@ -62,8 +62,8 @@ def to_onnx(
     the greatest of several numbers with a NaN among them (reductions), the sign of a zero in `maximum` and `minimum`,
     the order of a sum, which of several values scattered to one place stays.
 
-    What ONNX cannot say raises FormatError with the line: hand-written kernels other than those that scatter (sorting
-    is such), random draws, bit casts of floats below version 26 or between widths, bitwise reductions.
+    What ONNX cannot say raises FormatError with the line: hand-written kernels other than those that scatter (long
+    rows are sorted by such), random draws, bit casts of floats below version 26 or between widths, bitwise reductions.
     A function that looks at values raises CaptureError.
 
     >>> model = to_onnx(lambda x: x.relu().sum(-1), Tensor([[1.0, -2.0, 3.0]]))
@@ -296,7 +296,7 @@ def _described(node: UOp) -> str:
 
 _HINTS = {
     ops.THREEFRY: "draw outside and give the numbers as an argument; in eval mode dropout draws none",
-    ops.LAUNCH: "sort, topk and the like are such kernels: do them outside of the exported function",
+    ops.LAUNCH: "long rows are sorted by such kernels, matrices solved: do that outside of the exported function",
     ops.BITCAST: "opset=26 has casts of bits between types of one width",
 }
 

@@ -55,6 +55,11 @@ def test_items_at_positions_are_assigned() -> None:
     agrees(function, random(5, 5), positions(1, -1), positions(0, 3), within=1e-6)
 
 
+def test_short_rows_are_sorted() -> None:
+    x = (random(2, 9) * 5).int().realize()
+    agrees(lambda x: (x.sort()[0], x.argsort(descending=True), x.topk(3)[0]), x)
+
+
 def test_weights_scattered_once_are_constants() -> None:
     table = Tensor.zeros(4).scatter(0, Tensor([1]), Tensor([2.0]))
 
