@@ -93,17 +93,19 @@ def window(found: View, place: int, outs: frozenset[int], kernels: frozenset[int
     axes = {axis: factor for axis, r in enumerate(found.ranges) if (factor := form.terms.get(r))}
     own_outs, own_kernels = [[axis for axis in axes if axis in group] for group in (outs, kernels)]
     known = len(axes) == len(form.terms) == len(own_outs) + len(own_kernels) and min(axes.values(), default=1) > 0
-    if not known or max(len(own_outs), len(own_kernels)) > 1 or form.constant > 0 or isinstance(size, Size):
+    if not known or max(len(own_outs), len(own_kernels)) > 1 or form.constant > 0:
         return None
     out, kernel = [next(iter(group), None) for group in (own_outs, own_kernels)]
     count, taps = [1 if axis is None else found.node.shape[axis] for axis in (out, kernel)]
-    if isinstance(count, Size):
+    if isinstance(taps, Size):
         return None
     stride, dilation = [1 if axis is None else axes[axis] for axis in (out, kernel)]
     before, reach = -form.constant, (taps - 1) * dilation + 1
-    after = max(0, (count - 1) * stride + reach - size - before)
-    fits = (size + before + after - reach) // stride + 1 == count
-    return Window(out, kernel, taps, stride, dilation, before, after) if fits else None
+    widths = range(before + reach + 1)
+    after = next((width for width in widths if (size + before + width - reach) // stride + 1 == count), None)
+    if after is None:
+        return None
+    return Window(out, kernel, taps, stride, dilation, before, after)
 
 
 def attributes(windows: Sequence[Window]) -> dict[str, Any]:

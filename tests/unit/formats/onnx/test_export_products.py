@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lazulite import Tensor
+from lazulite import Tensor, Variable
 from support.onnx_export import agrees, operators
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of the reference implementation
@@ -68,3 +68,12 @@ def test_what_only_resembles_a_convolution_agrees() -> None:
     agrees(lambda x, w: x[:, :, 1:7].conv2d(w, padding=1), x, w, within=1e-5)
     agrees(lambda x, w: x.pad((1, 1)).shrink_to(2, 3, 8, 9).conv2d(w), x, w, within=1e-5)
     agrees(lambda x, w: x.conv_transpose2d(w.transpose(0, 1), stride=2), x, w, within=1e-5)
+
+
+def test_images_of_any_size_are_convolved_too() -> None:
+    size, images = Variable("size", 3, 8), random(2, 3, 8, 8)
+    narrow, wide = random(4, 3, 1, 1), random(4, 3, 3, 3)
+    example, others = (images[:, :, : size.bind(4)],), (images[:, :, :6].contiguous(),)
+
+    assert 1 == operators(agrees(lambda x: x.conv2d(narrow), *example, others=others, within=1e-5))["Conv"]
+    agrees(lambda x: x.conv2d(wide, padding=1), *example, others=others, within=1e-5)
