@@ -20,7 +20,7 @@ Operands = Sequence[Value]
 Rule = Callable[[GraphWriter, Operands, DType], Value]
 """The writer, the operands and the type of their elements (of a WHERE, of its second operand)."""
 
-_NUMBERS = {
+NUMBERS = {
     ops.ADD: "Add", ops.SUB: "Sub", ops.MUL: "Mul", ops.DIV: "Div",
     ops.EQ: "Equal", ops.SQRT: "Sqrt", ops.EXP: "Exp", ops.LOG: "Log", ops.SIN: "Sin", ops.COS: "Cos", ops.TAN: "Tan",
     ops.TANH: "Tanh", ops.ERF: "Erf", ops.POW: "Pow", ops.FLOOR: "Floor", ops.ROUND: "Round", ops.MAX: "Max",
@@ -73,9 +73,9 @@ def elementwise(graph: GraphWriter, op: Op, operands: Operands, dtype: DType) ->
     rule = RULES.get(op)
     if rule is not None:
         return rule(graph, operands, dtype)
-    if op not in _NUMBERS:
+    if op not in NUMBERS:
         return None
-    return computed(graph, _NUMBERS[op], operands, dtype, result=dtypes.bool if op is ops.EQ else None)
+    return computed(graph, NUMBERS[op], operands, dtype, result=dtypes.bool if op is ops.EQ else None)
 
 
 def where(graph: GraphWriter, gate: Value, yes: Value, no: Value, dtype: DType) -> Value:
