@@ -222,6 +222,12 @@ class Survey:
     def _object(self, path: str, value: Any) -> None:
         kind = type(value)
         state = getattr(value, "__dict__", None)
+        if _is_frozen(kind):  # as a tuple: nobody assigns to it
+            names = tuple([each.name for each in dataclasses.fields(value)])
+            self._note(path, (kind, names))
+            self._push([(f"{path}.{name}", getattr(value, name)) for name in names])
+            self._methods_of(path, kind)
+            return
         if isinstance(state, dict):
             self._note(path, (kind, tuple(state)))
             if _is_foreign(kind):
@@ -236,6 +242,9 @@ class Survey:
         if not slots and not isinstance(state, dict):
             self._note(path, (kind, value) if _is_foreign(kind) and _has_hash(value) else Itself(value))
             return
+        self._methods_of(path, kind)
+
+    def _methods_of(self, path: str, kind: type) -> None:
         for cls in kind.__mro__:
             if not _is_inner(cls) and not _is_foreign(cls):
                 self._push((path, method) for method in _methods(cls))
@@ -355,6 +364,12 @@ def _is_inner(kind: type) -> bool:
 def _is_foreign(kind: type) -> bool:
     """Whether a class is somebody else's, so that only what its objects hold directly is looked at."""
     return not str(kind.__module__).startswith(_MODELS) and _is_closed_module(kind)
+
+
+def _is_frozen(kind: type) -> bool:
+    """Whether objects of a class are dataclasses whose fields never change."""
+    parameters = getattr(kind, "__dataclass_params__", None)
+    return parameters is not None and parameters.frozen and not _is_foreign(kind)
 
 
 def _slots(kind: type) -> tuple[str, ...]:

@@ -9,9 +9,8 @@ per cent of what 8 bits would lose), so that `dot2` adds two products at once, e
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from copy import copy
+from dataclasses import dataclass, replace
 from math import gcd
-from typing import NamedTuple
 
 from lazulite.formats.quants import Quant, Scale
 from lazulite.ir.dtype import dtypes
@@ -27,22 +26,16 @@ MOST_ROWS = 8
 _LARGEST = 32767.0
 
 
-class _Scales(NamedTuple):
+@dataclass(frozen=True)
+class Scales:
     """A float for each group, made where it is used: one of a block, times a small integer where there is one."""
 
     coarse: Tensor
     fine: Tensor | None
 
-    @classmethod
-    def of(cls, scale: Scale, tile: int) -> _Scales:
-        return cls(_side_by_side(scale.coarse, tile), None if scale.fine is None else _side_by_side(scale.fine, tile))
-
-    def over(self, memory: Iterator[Tensor]) -> _Scales:
-        """The same with other contents."""
-        return _Scales(next(memory), None if self.fine is None else next(memory))
-
     @property
     def memory(self) -> list[Tensor]:
+        """What they are made of."""
         return [self.coarse] if self.fine is None else [self.coarse, self.fine]
 
     def floats(self, groups: int) -> Tensor:
@@ -52,22 +45,25 @@ class _Scales(NamedTuple):
         floats = coarse if self.fine is None else coarse * self.fine.float()
         return floats.reshape(tiles, groups, tile)
 
+    def over(self, memory: Iterator[Tensor]) -> Scales:
+        """The same with other contents."""
+        return Scales(next(memory), None if self.fine is None else next(memory))
 
+
+@dataclass(frozen=True)
 class PackedMatrix:
     """A matrix (out, in) of a type whose elements are integers with scales."""
 
-    def __init__(self, kind: Quant, data: Tensor) -> None:
-        assert kind.parts is not None
-        parts = kind.parts(data.reshape(data.shape[0], -1, kind.nbytes))
-        tile = gcd(data.shape[0], _TILE)
-        self.bits, self.zero, self.sign = parts.bits, parts.zero, parts.sign
-        found = [scale.fine for scale in (parts.scale, parts.offset) if scale is not None and scale.fine is not None]
-        self.group = min(BLOCK, kind.elements // max([parts.scale.coarse.shape[2], *[fine.shape[2] for fine in found]]))
-        integers = parts.integers.reshape(data.shape[0], -1, self.group)
-        self.words = _side_by_side(_words(integers, parts.bits), tile)
-        self.scales = _Scales.of(parts.scale, tile)
-        self.offsets = None if parts.offset is None else _Scales.of(parts.offset, tile)
-        Tensor.realize(*self.memory)
+    words: Tensor
+    """(tiles, groups, words, tile)."""
+    scales: Scales
+    offsets: Scales | None
+    bits: int
+    zero: int
+    sign: int
+    """1 where offsets are added, -1 where they are taken away."""
+    group: int
+    """The elements of a group."""
 
     @property
     def memory(self) -> list[Tensor]:
@@ -75,11 +71,12 @@ class PackedMatrix:
         return [self.words, *self.scales.memory, *([] if self.offsets is None else self.offsets.memory)]
 
     def over(self, memory: Iterable[Tensor]) -> PackedMatrix:
-        """A matrix of the same type and shape that holds this memory."""
-        parts, other = iter(memory), copy(self)
-        other.words, other.scales = next(parts), self.scales.over(parts)
-        other.offsets = None if self.offsets is None else self.offsets.over(parts)
-        return other
+        """A matrix of the same type that holds this memory."""
+        parts = iter(memory)
+        words, scales = next(parts), self.scales.over(parts)
+        return replace(
+            self, words=words, scales=scales, offsets=None if self.offsets is None else self.offsets.over(parts)
+        )
 
     def times(self, x: Tensor) -> Tensor:
         """The products (rows, out) with rows of floats (rows, in)."""
@@ -101,6 +98,13 @@ class PackedMatrix:
             products = totals * self.offsets.floats(groups) + products
         return products.sum(2).reshape(rows, tiles * tile)
 
+    def rows(self, numbers: Tensor) -> Tensor:
+        """The rows of these numbers as floats (.., in)."""
+        tile, flat = self.words.shape[-1], numbers.reshape(-1)
+
+        picked = self.over(part[flat // tile, ..., flat % tile].unsqueeze(-1) for part in self.memory)
+        return picked.floats().transpose().reshape(*numbers.shape, -1)
+
     def floats(self) -> Tensor:
         """The elements (in, out), each made where it is used; bit by bit those of the type's definition."""
         tiles, groups, _, tile = self.words.shape
@@ -115,6 +119,20 @@ class PackedMatrix:
         return floats.permute(1, 2, 0, 3).reshape(groups * self.group, tiles * tile)
 
 
+def pack(kind: Quant, data: Tensor) -> PackedMatrix:
+    """A matrix of a type that can be packed, whose rows are given as bytes (out, nbytes), in memory."""
+    assert kind.parts is not None
+    parts = kind.parts(data.reshape(data.shape[0], -1, kind.nbytes))
+    tile = gcd(data.shape[0], _TILE)
+    fine = [scale.fine for scale in (parts.scale, parts.offset) if scale is not None and scale.fine is not None]
+    group = min(BLOCK, kind.elements // max([parts.scale.coarse.shape[2], *[each.shape[2] for each in fine]]))
+    words = _side_by_side(_words(parts.integers.reshape(data.shape[0], -1, group), parts.bits), tile)
+    offsets = None if parts.offset is None else _scales(parts.offset, tile)
+    found = PackedMatrix(words, _scales(parts.scale, tile), offsets, parts.bits, parts.zero, parts.sign, group)
+    Tensor.realize(*found.memory)
+    return found
+
+
 class Packer:
     """Packs the matrices of a file: how one of a type and a shape is packed is found once, and replayed for others."""
 
@@ -122,9 +140,10 @@ class Packer:
         self._known: dict[tuple[int, tuple[int, ...]], tuple[PackedMatrix, jit[[Tensor], list[Tensor]]]] = {}
 
     def __call__(self, kind: Quant, data: Tensor) -> PackedMatrix:
+        """The matrix in memory; the type has to be one that can be packed."""
         key = kind.number, data.shape
         if key not in self._known:
-            self._known[key] = PackedMatrix(kind, data), jit(lambda data: PackedMatrix(kind, data).memory)
+            self._known[key] = pack(kind, data), jit(lambda data: pack(kind, data).memory)
             return self._known[key][0]
         first, packed = self._known[key]
         return first.over(packed(data))
@@ -133,6 +152,10 @@ class Packer:
 def can_pack(kind: Quant) -> bool:
     """Whether matrices of the type have this form."""
     return kind.parts is not None
+
+
+def _scales(scale: Scale, tile: int) -> Scales:
+    return Scales(_side_by_side(scale.coarse, tile), None if scale.fine is None else _side_by_side(scale.fine, tile))
 
 
 def _side_by_side(x: Tensor, tile: int) -> Tensor:

@@ -19,7 +19,7 @@ from lazulite.formats.load import load
 from lazulite.formats.quants import Quant
 from lazulite.llm.config import Config, from_gguf, from_hugging_face
 from lazulite.llm.packed import Packer
-from lazulite.llm.quantised import Quantised
+from lazulite.llm.quantised import Quantised, quantised
 from lazulite.tensor.tensor import Tensor
 
 _BLOCK = re.compile(r"(?:model\.layers|transformer\.h|h)\.(\d+)\.(.+)")
@@ -69,7 +69,7 @@ def from_gguf_file(path: Path) -> Contents:
 def _weight(name: str, entry: gguf.Entry, pack: Packer | None) -> Tensor | Quantised:
     if not isinstance(entry.kind, Quant) or len(entry.shape) < 2:
         return entry.tensor(name)
-    return Quantised(entry.kind, entry.packed(name), entry.shape, pack)
+    return quantised(entry.kind, entry.packed(name), entry.shape, pack)
 
 
 def from_folder(folder: Path) -> tuple[Config, dict[str, Tensor]]:

@@ -1,5 +1,6 @@
 """What a survey finds, and what it notices."""
 
+import dataclasses
 import sys
 from functools import partial, wraps
 from types import SimpleNamespace
@@ -143,3 +144,17 @@ def test_what_another_survey_has_is_left_out():
     whole = survey(Tensor, [("model", model)])
     beside = survey(Tensor, [("pair", [model, Tensor([1])])], whole)
     assert ["pair[1]"] == beside.paths
+
+
+def test_frozen_dataclasses_are_walked_like_tuples_and_not_watched() -> None:
+    @dataclasses.dataclass(frozen=True)
+    class Pair:
+        left: Tensor
+        number: int
+
+    pair = Pair(Tensor([1.0]), 3)
+    found = survey(Tensor, [("pair", pair)])
+
+    assert [pair.left] == found.tensors and [3] == found.numbers and ["pair.left"] == found.paths
+    assert not [part for part in found.parts if part.path == "pair"]
+    assert found.key == survey(Tensor, [("pair", dataclasses.replace(pair, number=4))]).key

@@ -13,7 +13,7 @@ from lazulite.formats.quants import QUANTS
 from lazulite.kernel.apply import loops_after
 from lazulite.kernel.borders import regroup
 from lazulite.kernel.steps import Parallel, Reorder, Stage
-from lazulite.llm.packed import MOST_ROWS, PackedMatrix, Packer
+from lazulite.llm.packed import MOST_ROWS, Packer, pack
 
 KINDS = {kind.name: kind for kind in QUANTS.values() if kind.parts is not None}
 HALVES = {"Q4_1": (0, 2), "Q5_1": (0, 2), "Q2_K": (80, 82), "Q3_K": (108,), "Q4_K": (0, 2), "Q5_K": (0, 2),
@@ -41,7 +41,7 @@ def test_products_are_those_of_the_floats(name: str, rows: int) -> None:
     x = np.random.default_rng(1).normal(size=(rows, 512)).astype(np.float32)
     matrix = KINDS[name].dequantize(data, (40, 512)).numpy().astype(np.float64)
 
-    found = PackedMatrix(KINDS[name], data).times(Tensor(x)).numpy()
+    found = pack(KINDS[name], data).times(Tensor(x)).numpy()
 
     bound = 2e-5 * (np.abs(x) @ np.abs(matrix).T)
     assert (np.abs(found - x @ matrix.T) <= bound).all()
@@ -50,15 +50,15 @@ def test_products_are_those_of_the_floats(name: str, rows: int) -> None:
 @pytest.mark.parametrize("name", KINDS)
 def test_floats_are_bit_by_bit_those_of_the_type(name: str) -> None:
     data = Tensor(blocks(name, 40, 512))
-    floats = PackedMatrix(KINDS[name], data).floats().numpy()
+    floats = pack(KINDS[name], data).floats().numpy()
 
     assert KINDS[name].dequantize(data, (40, 512)).numpy().T.tobytes() == floats.tobytes()
 
 
 def test_a_packer_packs_each_matrix_as_it_is_packed_alone() -> None:
-    pack, whole = Packer(), blocks("Q4_K", 160, 256)
+    packer, whole = Packer(), blocks("Q4_K", 160, 256)
     parts = [Tensor(whole[begin : begin + 32].copy()) for begin in range(0, 160, 32)]
-    found = [pack(KINDS["Q4_K"], part) for part in parts]  # the last ones by replays, whose results must stay
+    found = [packer(KINDS["Q4_K"], part) for part in parts]  # the last ones by replays, whose results must stay
 
     for part, matrix in zip(parts, found, strict=True):
         assert KINDS["Q4_K"].dequantize(part, (32, 256)).numpy().T.tobytes() == matrix.floats().numpy().tobytes()
@@ -66,7 +66,7 @@ def test_a_packer_packs_each_matrix_as_it_is_packed_alone() -> None:
 
 def test_many_rows_have_the_matrix_unpacked_once_and_no_matrix_of_floats() -> None:
     """In the one kernel of the product, by a copy that its tiles read, however many threads share them."""
-    matrix = PackedMatrix(KINDS["Q4_K"], Tensor(blocks("Q4_K", 320, 512)))
+    matrix = pack(KINDS["Q4_K"], Tensor(blocks("Q4_K", 320, 512)))
     (kernel,) = Tensor.ones(64, 512).contiguous().realize().linear(matrix.floats()).explain().kernels
     (copy,) = [step for step in kernel.schedule if isinstance(step, Stage)]
     (order,) = [step.ranges for step in kernel.schedule if isinstance(step, Reorder)]
@@ -80,7 +80,7 @@ def test_many_rows_have_the_matrix_unpacked_once_and_no_matrix_of_floats() -> No
 
 
 def test_a_row_of_zeros_gives_zeros_and_a_nan_stays() -> None:
-    matrix = PackedMatrix(KINDS["Q4_0"], Tensor(blocks("Q4_0", 8, 64)))
+    matrix = pack(KINDS["Q4_0"], Tensor(blocks("Q4_0", 8, 64)))
     x = np.zeros((2, 64), dtype=np.float32)
     x[1, 3] = np.nan
     found = matrix.times(Tensor(x)).numpy()

@@ -11,7 +11,7 @@ from lazulite import Tensor
 from lazulite.engine.handles import live_handles
 from lazulite.formats.quants import QUANTS
 from lazulite.llm.model import Model
-from lazulite.llm.quantised import Quantised
+from lazulite.llm.quantised import Quantised, quantised
 from lazulite.llm.steps import CHUNK, Stepper
 from support.language_models import tiny, weights
 
@@ -37,26 +37,30 @@ def test_products_are_those_of_the_floats(name: str, rows: int) -> None:
     x = np.random.default_rng(1).normal(size=(1, rows, 512)).astype(np.float32)
     matrix = KINDS[name].dequantize(data, (48, 512)).numpy().astype(np.float64)
 
-    found = Quantised(KINDS[name], data, (48, 512)).times(Tensor(x)).numpy()
+    found = quantised(KINDS[name], data, (48, 512)).times(Tensor(x)).numpy()
 
     assert (np.abs(found - x @ matrix.T) <= 2e-5 * (np.abs(x) @ np.abs(matrix).T)).all()
 
 
-@pytest.mark.parametrize("axes", [(7, 512), (5, 3, 256)])
-def test_rows_and_matrices_are_picked_as_floats(axes: tuple[int, ...]) -> None:
-    data = Tensor(some_bytes("Q4_K", *axes))
+@pytest.mark.parametrize("axes", [(7, 512), (64, 512), (5, 3, 256)])
+@pytest.mark.parametrize("name", KINDS)
+def test_rows_and_matrices_are_picked_as_floats(name: str, axes: tuple[int, ...]) -> None:
+    """From packed matrices, too, which keep no bytes beside the packed form."""
+    data = Tensor(some_bytes(name, *axes))
     numbers = [[4, 0], [1, 4]]
-    floats = KINDS["Q4_K"].dequantize(data, axes).numpy()
+    floats = KINDS[name].dequantize(data, axes).numpy()
+    weight = quantised(KINDS[name], data, axes)
 
-    assert (floats[np.array(numbers)] == Quantised(KINDS["Q4_K"], data, axes)[Tensor(numbers)].numpy()).all()
+    assert (weight.data is None) == (len(axes) == 2)
+    assert (floats[np.array(numbers)] == weight[Tensor(numbers)].numpy()).all()
 
 
 def test_steps_of_a_quantised_model_keep_no_floats() -> None:
     """Captured steps hold what is packed: a matrix of floats is several times larger."""
     given = dict[str, Tensor | Quantised](weights())
     for name, shape in (("ffn_up", (48, 32)), ("ffn_gate", (48, 32)), ("attn_q", (32, 32))):
-        given[f"blk.0.{name}.weight"] = Quantised(KINDS["Q4_0"], Tensor(some_bytes("Q4_0", *shape)), shape)
-    given["token_embd.weight"] = Quantised(KINDS["Q4_0"], Tensor(some_bytes("Q4_0", 9000, 32)), (9000, 32))
+        given[f"blk.0.{name}.weight"] = quantised(KINDS["Q4_0"], Tensor(some_bytes("Q4_0", *shape)), shape)
+    given["token_embd.weight"] = quantised(KINDS["Q4_0"], Tensor(some_bytes("Q4_0", 9000, 32)), (9000, 32))
     stepper = Stepper(Model(tiny().config, given, 64 + CHUNK), 1, 64)
     Tensor.realize(*[each for each in given.values() if isinstance(each, Tensor)])
     before = _held()
