@@ -256,7 +256,9 @@ class _Scheduler:
         return any(part.loop[: len(r.arg[0])] == r.arg[0] for r in self.moved)
 
     def _panel_bytes(self) -> int:
-        return max(1, self.inside * self.tile.vectors * self.facts.lanes * self.vectors[0].dtype.itemsize)
+        """What a panel of vectors takes; none is loaded where they follow from positions."""
+        size = max([load.dtype.itemsize for load in self.vectors], default=0)
+        return max(1, self.inside * self.tile.vectors * self.facts.lanes * size)
 
     def _share(self) -> None:
         """Threads share the outermost loop, unless it is a block of a sum."""

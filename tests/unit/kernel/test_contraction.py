@@ -233,3 +233,17 @@ def test_how_threads_share_the_work_does_not_show_in_the_result(kernel):
         results.add(compiled(kernel, machine, choose(kernel, machine), memory, threads)[0].tobytes())
 
     assert len(results) == 1
+
+
+def test_a_factor_may_follow_from_positions_alone() -> None:
+    """As the unit matrix of a derivative does: nothing is loaded for it."""
+    i, j, n, k = loop(0, 12), loop(1, 3), loop(2, 4), loop(3, 4)
+    unit = i.eq(j * 4 + k).cast(dtypes.float32)
+    total = reduce(ops.ADD, unit * load(param(0, 16), n + k * 4), k)
+    kernel = sink(store(param(1, 144), i * 12 + j * 4 + n, total))
+    left = np.random.default_rng(0).normal(size=16).astype(np.float32)
+    memory = {0: left, 1: np.zeros(144, np.float32)}
+    found = compiled(kernel, TARGETS["widest"], choose(kernel, TARGETS["widest"]), memory)[1]
+
+    expected = np.einsum("ijk,kn->ijn", np.eye(12, dtype=np.float32).reshape(12, 3, 4), left.reshape(4, 4))
+    assert expected.ravel().tolist() == list(found)
