@@ -20,7 +20,8 @@ from lazulite.ir.size import max_shape
 from lazulite.ir.uop import UOp, toposort
 from lazulite.schedule.blocks import fuse_blocks
 from lazulite.schedule.calls import launch_kernel
-from lazulite.schedule.fuse import Fusion, fuse, is_reinterpretation
+from lazulite.schedule.fuse import fuse
+from lazulite.schedule.fusion import Fusion, is_reinterpretation
 from lazulite.schedule.groups import Destination, Group, element_count
 from lazulite.schedule.kernels import Kernel, Memory, build_kernel
 from lazulite.schedule.layout import Choose, Layouts, still_inputs

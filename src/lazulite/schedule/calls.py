@@ -17,7 +17,7 @@ from lazulite.ir.launches import in_turn
 from lazulite.ir.size import varies
 from lazulite.ir.text import to_text
 from lazulite.ir.uop import UOp, substitute, toposort
-from lazulite.schedule.fuse import Fusion
+from lazulite.schedule.fusion import Fusion
 from lazulite.schedule.groups import Group, element_count
 from lazulite.schedule.kernels import Argument, Kernel, Memory, memory_of
 from lazulite.schedule.versions import in_place_conflict

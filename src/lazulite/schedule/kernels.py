@@ -18,7 +18,7 @@ from lazulite.ir.bounds import Linear, linear
 from lazulite.ir.dtype import DType, dtypes
 from lazulite.ir.size import size_form
 from lazulite.ir.uop import UOp, substitute, toposort
-from lazulite.schedule.fuse import Fusion, source_of
+from lazulite.schedule.fusion import Fusion, source_of
 from lazulite.schedule.groups import Decision, Destination, Group, Place, element_count, reduce_ranges, sources_at
 from lazulite.simplify.boolean import conjuncts
 from lazulite.simplify.comparison import below_zero

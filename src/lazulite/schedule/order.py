@@ -18,7 +18,7 @@ from lazulite.ir import ops
 from lazulite.ir.dtype import DType
 from lazulite.ir.ops import Op
 from lazulite.ir.uop import UOp, toposort
-from lazulite.schedule.fuse import Fusion, source_of
+from lazulite.schedule.fusion import Fusion, source_of
 from lazulite.schedule.groups import Destination, element_count
 from lazulite.schedule.kernels import Kernel
 from lazulite.schedule.versions import is_bound

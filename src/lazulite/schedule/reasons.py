@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from lazulite.analysis.kinds import LEAVES
 from lazulite.ir import ops
 from lazulite.ir.uop import UOp
-from lazulite.schedule.fuse import Fusion
+from lazulite.schedule.fusion import Fusion
 from lazulite.schedule.groups import Decision, Group, element_count
 from lazulite.schedule.kernels import Kernel
 
