@@ -261,9 +261,10 @@ class _Scheduler:
         return max(1, self.inside * self.tile.vectors * self.facts.lanes * size)
 
     def _share(self) -> None:
-        """Threads share the outermost loop, unless it is a block of a sum."""
-        if self.first is not None and self.first not in self.loops.sums:
-            self.plan.steps.append(Parallel(self.first))
+        """Threads share the outermost loop, unless a sum runs through it: this one, or one over the products."""
+        first = self.first
+        if first is not None and any(first[: len(r.arg[0])] == r.arg[0] for r in self.facts.outer):
+            self.plan.steps.append(Parallel(first))
 
     # --- copies ---------------------------------------------------------------------------------
 

@@ -196,7 +196,7 @@ def _cut_long(plan: Plan, name: Name, turns: int, lanes: int, rows: int) -> list
 def _order(facts: KernelFacts, lanes: frozenset[UOp], tiles: Tiles, staged: bool) -> list[UOp]:
     """The output ranges, outermost first."""
     order = list(facts.outer)
-    if tiles.streamed is not None:
+    if tiles.streamed in order:  # and not a range of a sum over products
         lane = [r for r in order if r in lanes]
         rest = [r for r in order if r not in lane and r is not tiles.streamed]
         order = [*rest, *lane, tiles.streamed] if staged else [*rest, tiles.streamed, *lane]

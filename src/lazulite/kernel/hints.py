@@ -7,7 +7,7 @@ ordinary store reads each line before it writes it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from lazulite.ir import ops
 from lazulite.ir.uop import UOp
@@ -18,6 +18,9 @@ from lazulite.kernel.tiles import turn_cost
 
 _SHORTEST_ROW = 512
 """Bytes of a row below which the processor's own prefetching keeps up."""
+_DEAR_TURN = 8
+"""What a sum computes for each vector that it reads, from which on reading falls behind (measured with weights in few
+bits, from memory: 1.7 times as fast)."""
 _STREAMED_FROM = 8
 """How many times the second caches of all threads a result must fill to go past the caches (measured: 32 MB of two
 threads; the third cache, which others use too, holds no more for long)."""
@@ -25,16 +28,41 @@ threads; the third cache, which others use too, holds no more for long)."""
 
 def choose_hints(facts: KernelFacts, lanes: frozenset[UOp]) -> list[Prefetch | Stream]:
     """The hints for a kernel with these lanes."""
-    return [*_prefetches(facts, lanes), *_streams(facts, lanes)]
+    walks = _walks(facts, lanes)
+    return [*_again(facts, walks), *_once(facts, walks), *_streams(facts, lanes)]
 
 
-def _prefetches(facts: KernelFacts, lanes: frozenset[UOp]) -> Iterator[Prefetch]:
-    """For each operand that is walked row by row several times, the dearest walk but the first."""
+Walks = Mapping[UOp, Mapping[UOp, UOp]]
+"""For each operand its loads that walk along lanes in order, by the range of these."""
+
+
+def _walks(facts: KernelFacts, lanes: frozenset[UOp]) -> Walks:
     walks: dict[UOp, dict[UOp, UOp]] = {}
     for load in facts.accesses:
         lane = next(iter(load.ranges & lanes), None)
         if load.op is ops.LOAD and load.src[0].op is ops.PARAM and lane is not None and facts.stride(load, lane) == 1:
             walks.setdefault(load.src[0], {})[lane] = load
+    return walks
+
+
+def _once(facts: KernelFacts, walks: Walks) -> Iterator[Prefetch]:
+    """For each operand of dear sums whose elements are read once each, the next turn of the innermost loop around them.
+
+    So much is computed for a line that the processor, which looks ahead over so many instructions only, waits for it.
+    """
+    for memory, loads in walks.items():
+        ((lane, load), *more) = loads.items()
+        reduction = facts.hot.get(load)
+        around = by_order(r for r in facts.outer if r in load.ranges and r is not lane)
+        if more or not around or reduction is None or turn_cost(reduction) < _DEAR_TURN:
+            continue
+        turn = abs(facts.stride(load, around[-1]) or 0) * memory.dtype.itemsize
+        if reduction.src[0].ranges <= load.ranges and _SHORTEST_ROW <= turn <= facts.target.l2 // 8:
+            yield Prefetch(memory.arg[0], lane.arg[0], around[-1].arg[0])
+
+
+def _again(facts: KernelFacts, walks: Walks) -> Iterator[Prefetch]:
+    """For each operand that is walked row by row several times, the dearest walk but the first."""
     costs = {r: turn_cost(node) for node in facts.reductions for r in node.src[1:]}
     passes = list(costs)  # the walks of the results come after those of all reductions
     for memory, loads in walks.items():

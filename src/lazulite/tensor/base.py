@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any, Self, SupportsIndex
 
 from lazulite.base.errors import AxisError, DeviceError, DTypeError, ShapeError, nearest, point_home
+from lazulite.engine.handles import Handle
 from lazulite.ir import dtype as types
 from lazulite.ir import ops
 from lazulite.ir.dtype import DType, Scalar, dtypes
@@ -60,6 +61,11 @@ class Base:
 
     def _derived(self, uop: UOp) -> Self:
         """A lazy tensor on the same device, made from this one by the public method running now."""
+        raise NotImplementedError
+
+    @classmethod
+    def _made(cls, handle: Handle, device: DeviceName) -> Self:
+        """A tensor with a handle of its own."""
         raise NotImplementedError
 
     @classmethod

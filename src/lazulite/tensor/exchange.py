@@ -25,7 +25,7 @@ from lazulite.ir.size import room, varies
 from lazulite.runtime.buffer import Buffer
 from lazulite.runtime.devices.host import external_memory
 from lazulite.runtime.registry import Device
-from lazulite.tensor.base import DeviceLike, DeviceName, DTypeLike, as_dtype, sizes_argument
+from lazulite.tensor.base import DeviceLike, DTypeLike, as_dtype, sizes_argument
 from lazulite.tensor.host import HostMethods, from_bytes
 
 _NAMESPACE = "lazulite.interop.array_api"
@@ -166,10 +166,6 @@ class ExchangeMethods(HostMethods):
     @classmethod
     def _with_storage(cls, storage: Storage) -> Self:
         return cls._made(Handle(storage.node(), storage, leaf=True), storage.home)
-
-    @classmethod
-    def _made(cls, handle: Handle, device: DeviceName) -> Self:
-        raise NotImplementedError
 
     def _own_memory(self) -> memoryview | None:
         """The memory of the realized tensor; None where it needs none."""

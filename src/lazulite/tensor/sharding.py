@@ -26,10 +26,6 @@ class ShardMethods(Base):
     __slots__ = ()
     _handle: Handle
 
-    @classmethod
-    def _made(cls, handle: Handle, device: DeviceName) -> Self:
-        raise NotImplementedError
-
     def shard(self, devices: Sequence[str], axis: int | None = None) -> Self:
         """This tensor on several devices: split along an axis, or (`axis` None) whole on each of them.
 

@@ -37,7 +37,7 @@ def test_arguments_are_the_memory_and_the_bits_that_the_slots_name() -> None:
     programs: dict[str, Noting] = {}
     loaded = Loaded(plan(), "CPU", lambda kernel, device: programs.setdefault(kernel, Noting(kernel)))
     x = Buffer(Device["CPU"], 24).allocate()
-    run = bind(loaded, [x], [1.0], [None])
+    run = bind(loaded, [x], [], [1.0], [None])
     for command in loaded.commands:
         issue(run, command)
 
@@ -51,7 +51,7 @@ def test_arguments_are_the_memory_and_the_bits_that_the_slots_name() -> None:
 def test_each_run_has_memory_of_its_own_for_results() -> None:
     loaded = Loaded(plan(), "CPU", lambda kernel, device: Noting(kernel))
     x = Buffer(Device["CPU"], 24).allocate()
-    one, other = bind(loaded, [x], [1.0], [None]), bind(loaded, [x], [2.0], [None])
+    one, other = bind(loaded, [x], [], [1.0], [None]), bind(loaded, [x], [], [2.0], [None])
 
     assert one.words[1] is not other.words[1]
     assert one.words[2] is not other.words[2]

@@ -247,3 +247,13 @@ def test_a_factor_may_follow_from_positions_alone() -> None:
 
     expected = np.einsum("ijk,kn->ijn", np.eye(12, dtype=np.float32).reshape(12, 3, 4), left.reshape(4, 4))
     assert expected.ravel().tolist() == list(found)
+
+
+def test_a_sum_over_products_is_not_shared_by_threads() -> None:
+    """Where all results are in registers, the outermost loop is that of the sum."""
+    j, i, k = loop(0, 11), loop(1, 512), loop(2, 256)
+    product = reduce(ops.ADD, load(param(1, 512 * 256), i * 256 + k) * load(param(2, 256 * 11), k * 11 + j), k)
+    total = reduce(ops.ADD, (product > 0.0).where(product, UOp.const(dtypes.float32, 0.0)), i)
+    steps = choose(sink(store(param(0, 11), j, total)), WIDE)
+
+    assert not [step for step in steps if isinstance(step, Parallel)]
