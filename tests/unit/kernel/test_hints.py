@@ -48,3 +48,18 @@ def test_a_result_that_replaces_an_operand_does_not_stream():
 
 def test_an_operand_that_is_walked_once_is_left_to_the_processor():
     assert [] == [step for step in hints(matmul(512, 512, 16)) if isinstance(step, Prefetch)]
+
+
+def _unpacked(turns):
+    """Weights of which each is read once, with so much work for each turn of the sum."""
+    tile, row, k = loop(0, 64), loop(1, 32), loop(2, 64)
+    value = load(param(1, 64 * 64 * 32), tile * (64 * 32) + k * 32 + row)
+    for number in range(turns):
+        value = (value * (number + 2.0)).maximum(value)
+    return sink(store(param(0, 64 * 32), tile * 32 + row, reduce(ops.ADD, value * load(param(2, 64), k), k)))
+
+
+def test_a_stream_of_which_much_is_made_is_asked_for_a_turn_ahead():
+    """What many rows read again, or what little is made of, is left to the processor."""
+    assert [Prefetch(1, (1,), (0,))] == hints(_unpacked(6))
+    assert [] == hints(_unpacked(1))

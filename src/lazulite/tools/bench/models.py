@@ -21,6 +21,10 @@ _RATE = 0.1
 _CLASSES = 10
 _SAMPLE = 97
 """Every so many-th weight of a large network is compared after a step."""
+_NEAR_TIES = 1e-2
+"""How far weights may lie apart after a step through a pool of maxima: which of two elements is the largest may depend
+on how float32 rounds, and the whole gradient of a window goes there (1e-3 of the largest weight for jax and for us in
+some runs; nothing in float64)."""
 
 
 def training_step(batch: int, side: int, width: int) -> Workload:
@@ -120,7 +124,7 @@ def resnet18_step(batch: int, side: int, width: int) -> Workload:
         (normal(batch, 3, side, side), places(1000, batch), *weights),
         _descent(loss, 2),
         loss,
-        tolerance=1e-3,
+        tolerance=_NEAR_TIES,
         sample=_SAMPLE,
         flops=3 * _resnet_flops(batch, side, width),
     )
