@@ -47,6 +47,10 @@ _NEAR = (2, 4)
 """Steps at which reading what lies between is cheaper than a gather."""
 
 
+_GATHERED = 4
+"""Bytes of the smallest elements that processors gather."""
+
+
 def stored_type(dtype: DType) -> str:
     """The type of an element in memory."""
     return "i8" if dtype is dtypes.bool else type_name(dtype)
@@ -93,8 +97,26 @@ class MemoryWriter(ValueWriter):
             return self._strided_load(place, gate, element, size, alignment, lanes)
         if place.step == 1:
             return self._call_load("@llvm.masked.load", kind, ("ptr", place.pointer), gate, alignment, lanes)
-        pointers = (f"<{lanes} x ptr>", self._pointers(place, element, lanes))
-        return self._call_load("@llvm.masked.gather", kind, pointers, gate, alignment, lanes)
+        pointers = self._pointers(place, element, lanes)
+        if size < _GATHERED and alignment == size:
+            return self._narrow_gather(pointers, gate, kind, size, lanes)
+        return self._call_load("@llvm.masked.gather", kind, (f"<{lanes} x ptr>", pointers), gate, alignment, lanes)
+
+    def _narrow_gather(self, pointers: str, gate: Gate, kind: str, size: int, lanes: int) -> str:
+        """Elements that no instruction gathers, out of the aligned words in which they lie.
+
+        A word is in the page of its element, so what lies around that may be read wherever it belongs.
+        """
+        text, longs, words, whole = self.text, f"<{lanes} x i64>", f"<{lanes} x i32>", f"<{lanes} x i{8 * size}>"
+        addresses = text.define(f"ptrtoint <{lanes} x ptr> {pointers} to {longs}")
+        aligned = text.define(f"and {longs} {addresses}, splat (i64 {-_GATHERED})")
+        inside = text.define(f"and {longs} {addresses}, splat (i64 {_GATHERED - 1})")
+        bits = text.define(f"shl {longs} {inside}, splat (i64 3)")
+        shifts = text.define(f"trunc {longs} {bits} to {words}")
+        places = (f"<{lanes} x ptr>", text.define(f"inttoptr {longs} {aligned} to <{lanes} x ptr>"))
+        found = self._call_load("@llvm.masked.gather", words, places, gate, _GATHERED, lanes)
+        value = text.define(f"trunc {words} {text.define(f'lshr {words} {found}, {shifts}')} to {whole}")
+        return value if whole == kind else text.define(f"bitcast {whole} {value} to {kind}")
 
     def _simple_load(self, place: Place, gate: Gate, kind: str, size: int, alignment: int, lanes: int) -> str:
         pointer = self.offset(place.pointer, (1 - lanes) * size) if lanes and place.step == -1 else place.pointer

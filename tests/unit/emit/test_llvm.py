@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from lazulite.emit.llvm import Writer
 from lazulite.ir import ops
-from lazulite.ir.dtype import dtypes
+from lazulite.ir.dtype import DType, dtypes
 from lazulite.ir.uop import UOp, index
+from lazulite.kernel.heuristic import choose
 from lazulite.kernel.steps import Parallel, Partition, Split, Tile, Vectorize
 from lazulite.pipeline import compile_kernel
 from lazulite.runtime.loader import load_object
@@ -215,3 +216,17 @@ def test_every_second_or_fourth_element_is_picked_from_whole_vectors(machine, st
 
     assert ("gather" in Writer(lowered(kernel, TARGETS[machine], steps), "k").write()) == (step == 3)
     np.testing.assert_array_equal(compiled(kernel, TARGETS[machine], steps, memory)[0], memory[1][::step])
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("dtype", [dtypes.int8, dtypes.uint8, dtypes.bool, dtypes.int16, dtypes.float16])
+def test_narrow_elements_are_gathered_from_words(dtype: DType, target: str) -> None:
+    """The last element of an odd number of bytes, too, and nothing where a gate is closed."""
+    i = loop(0, 64)
+    at = load(param(2, 64, dtypes.int32), i).cast(dtypes.index)
+    kernel = sink(store(param(0, 64, dtype), i, load(param(1, 37, dtype), at, at < 30)))
+    memory = random_memory(kernel, Random(0))
+    memory[2] = np.arange(64, dtype=np.int32) % 37
+
+    steps = choose(kernel, TARGETS[target])
+    assert_close(interpreted(kernel, memory), compiled(kernel, TARGETS[target], steps, memory))
