@@ -66,8 +66,7 @@ class Plan:
             if extent > 1:
                 self.steps.append(Tile(name))
             return [Part(name, 1, name, extent, None, 1)]
-        least = min(8, most - most // 4)
-        exact = next((rows for rows in range(most, least - 1, -1) if extent % rows == 0), None)
+        exact = even_rows(extent, most)
         if exact is not None:
             return [self._row_part(name, extent, exact)]
         blocks = -(-extent // most)
@@ -93,6 +92,16 @@ class Plan:
             return Part(name, extent, None, 1, None, 1)
         self.steps += [Split(name, rows), Tile((*name, 1))]
         return Part((*name, 0), -(-extent // rows), (*name, 1), rows, None, 1)
+
+
+def even_rows(extent: int, most: int) -> int | None:
+    """The most rows, at most `most`, that a range consists of blocks of; None where there would be much fewer.
+
+    >>> even_rows(128, 14), even_rows(128, 6)
+    (8, None)
+    """
+    least = min(8, most - most // 4)
+    return next((rows for rows in range(most, least - 1, -1) if extent % rows == 0), None)
 
 
 def _power(extent: int) -> int:

@@ -14,7 +14,8 @@ from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.uop import UOp, toposort
 from lazulite.kernel.facts import KernelFacts
-from lazulite.kernel.nest import by_order, count, extent
+from lazulite.kernel.nest import by_order, count, extent, is_fixed
+from lazulite.kernel.plan import even_rows
 
 _IN_FLIGHT = 4
 """Independent accumulators that hide the latency of an addition while memory is the limit."""
@@ -86,17 +87,28 @@ def _block(facts: KernelFacts, node: UOp, lanes: frozenset[UOp], tiles: Tiles) -
         also = [r for r in free if r is not streamed and extent(r) > 1 and not any(r in s.ranges for s in scalars)]
         wide = also[-1] if also and streamed is not None else lane
     available = extent(wide) if wide is not lane else -(-extent(lane) // facts.lanes)
-    registers = facts.target.registers
     if streamed is None:
         tiles.rows[wide] = max(1, min(available, _IN_FLIGHT))
         return
-    few = extent(streamed) < 8
-    most = max(2, (registers - 2) // (extent(streamed) + 1)) if few else 4 if 2 < available <= 4 and wide is lane else 2
-    vectors_at_once = max(1, min(available, most, 6))
     spare = 1 if facts.target.has(ops.FMA, node.dtype) else 2
-    tiles.rows[wide] = vectors_at_once
-    tiles.rows[streamed] = min(extent(streamed), (registers - spare - vectors_at_once) // vectors_at_once, 28)
+    registers, turns = facts.target.registers, extent(streamed)
+    most = 2 if turns >= 8 else max(2, (registers - 2) // (turns + 1))
+    if turns >= 8 and 2 < available <= 4 and wide is lane:
+        copied = any(facts.stride(load, lane) != 1 for load in vectors)  # once, if it holds all columns
+        most = available if copied or _fits(streamed, _rows(registers - spare, available)) else 2
+    tiles.rows[wide] = max(1, min(available, most, 6))
+    tiles.rows[streamed] = min(turns, _rows(registers - spare, tiles.rows[wide]))
     tiles.streamed, tiles.vectors, tiles.reduction = streamed, vectors, node
+
+
+def _rows(registers: int, vectors: int) -> int:
+    """How many rows of so many vectors registers hold, beside the vectors that they are multiplied by."""
+    return min((registers - vectors) // vectors, 28)
+
+
+def _fits(r: UOp, rows: int) -> bool:
+    """Whether blocks of about so many rows leave no rest, which would be a tile of its own."""
+    return not is_fixed(r) or even_rows(extent(r), rows) is not None
 
 
 def _dot(facts: KernelFacts, node: UOp, lanes: frozenset[UOp], tiles: Tiles) -> None:

@@ -27,6 +27,18 @@ def test_few_rows_take_more_vectors():
     assert {0: 2, 1: 6} == _rows(matmul(2, 512, 512))
 
 
+def _with_another_sum(rows):
+    """A product with 64 columns, beside a sum that keeps it from being blocked as one alone."""
+    i, j, k, n = loop(0, rows), loop(1, 64), loop(2, 512), loop(3, 512)
+    product = reduce(ops.ADD, load(param(1, rows * 512), i * 512 + k) * load(param(2, 512 * 64), k * 64 + j), k)
+    return sink(store(param(0, rows * 64), i * 64 + j, product + reduce(ops.ADD, load(param(3, 512), n), n)))
+
+
+def test_four_vectors_take_all_columns_where_blocks_of_rows_leave_no_rest():
+    assert (6, 4) == tuple(_rows(_with_another_sum(60))[r] for r in (0, 1))
+    assert (14, 2) == tuple(_rows(_with_another_sum(32))[r] for r in (0, 1))
+
+
 def test_fewer_registers_make_a_smaller_tile():
     assert {0: 6, 1: 2} == _rows(matmul(512, 512, 512), target("CPU:LLVM", ("avx2", "fma")))
 
