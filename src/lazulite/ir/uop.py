@@ -47,7 +47,8 @@ class UOp:
     """
 
     __slots__ = (
-        "__weakref__", "_bounds", "_shape", "arg", "dtype", "has_effects", "memory", "op", "origin", "ranges", "src",
+        "__weakref__", "_below", "_bounds", "_shape", "arg", "dtype", "has_effects", "memory", "op", "origin", "ranges",
+        "src",
     )  # fmt: skip
     op: Op
     dtype: DType
@@ -57,6 +58,7 @@ class UOp:
     """The line of the user's program that first made this value, or None; for messages, not part of the node."""
     _shape: tuple[int, ...] | None
     _bounds: tuple[Scalar, Scalar] | None
+    _below: tuple[UOp, ...] | None
     memory: Any
     """What the engine notes about where this value is in memory, or None; not part of the node."""
     has_effects: bool
@@ -74,7 +76,7 @@ class UOp:
         self = _new(cls)
         self.op, self.dtype = op, dtype
         self.src, self.arg = src, arg
-        self.origin = self.memory = self._shape = self._bounds = None
+        self.origin = self.memory = self._shape = self._bounds = self._below = None
         effects, free = op in _EFFECTS, _NO_RANGES
         for source in src:
             if source.has_effects:
@@ -402,6 +404,14 @@ def toposort(*roots: UOp, enter: Callable[[UOp], bool] | None = None) -> list[UO
                 return order
             order.append(user)
             user, pending = stack.pop()
+
+
+def nodes_of(root: UOp) -> list[UOp]:
+    """The walk from a root that many passes look at one after the other, such as a kernel: it is kept with the node."""
+    below = root._below
+    if below is None:
+        below = root._below = tuple(toposort(root)[:-1])  # without itself: a cycle would outlive its last user
+    return [*below, root]
 
 
 def derive(node: UOp, slot: str, rule: Callable[[UOp], object]) -> None:

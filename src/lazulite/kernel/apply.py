@@ -18,7 +18,7 @@ from lazulite.ir import ops
 from lazulite.ir.blocks import is_looping
 from lazulite.ir.bounds import Linear, difference, linear
 from lazulite.ir.dtype import dtypes
-from lazulite.ir.uop import UOp, index, replace_ranges, substitute, toposort
+from lazulite.ir.uop import UOp, index, nodes_of, replace_ranges, substitute
 from lazulite.kernel.gates import split_gate
 from lazulite.kernel.nest import by_order, grain
 from lazulite.kernel.partial_sums import check_partial_sums
@@ -121,7 +121,7 @@ def apply(kernel: UOp, steps: Iterable[Step]) -> UOp:
     for step in steps:
         _take(nest, step)
     sink = _rewrite(nest, _final_ranges(nest))
-    nodes = toposort(sink)
+    nodes = nodes_of(sink)
     _check(nodes)
     check_partial_sums(sink, nodes)
     return sink
@@ -148,7 +148,7 @@ def loops_after(kernel: UOp, steps: Iterable[Step]) -> list[Loop]:
 
 def _without_empty(kernel: UOp) -> UOp:
     """No statements over ranges without turns; a reduction over such a range is its identity."""
-    nodes = toposort(kernel)
+    nodes = nodes_of(kernel)
     if not any(map(_is_empty, nodes)):
         return kernel
     table = {}
@@ -164,7 +164,7 @@ def _is_empty(node: UOp) -> bool:
 
 
 def _read(kernel: UOp) -> _Nest:
-    nodes = toposort(kernel)
+    nodes = nodes_of(kernel)
     reduces = {source for node in nodes if node.op is ops.REDUCE for source in node.src[1:]}
     ranges = by_order(node for node in nodes if node.op is ops.RANGE)
     ranges.sort(key=lambda node: node in reduces)  # outer ones first, however they are numbered
@@ -248,7 +248,7 @@ def _part_store(store: UOp, old: UOp, parts: list[dict[UOp, UOp]]) -> list[UOp]:
 
 def _part_reductions(sink: UOp, old: UOp, parts: list[dict[UOp, UOp]], new: tuple[UOp, UOp]) -> UOp:
     done: dict[UOp, UOp] = {}
-    for node in toposort(sink):
+    for node in nodes_of(sink):
         src = tuple([done[s] for s in node.src])
         done[node] = node if src == node.src else node.replace(src=src)
         if node.op is ops.REDUCE and old in node.src[1:]:
@@ -360,7 +360,7 @@ def _both(left: UOp | None, right: UOp | None) -> UOp | None:
 
 def _rewrite(nest: _Nest, ranges: dict[Name, UOp]) -> UOp:
     """The kernel over the final ranges."""
-    nodes = toposort(nest.sink)
+    nodes = nodes_of(nest.sink)
     table = {node: _replacement(nest, ranges, node.arg[0]) for node in nodes if node.op is ops.RANGE}
     for found in table.values():
         found.reduces = any(nest.leaves[loop.arg[0][1:]].reduces for loop in found.loops)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from lazulite.analysis.repeats import repeats
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
-from lazulite.ir.uop import UOp, index, toposort
+from lazulite.ir.uop import UOp, index, nodes_of, toposort
 from lazulite.kernel.flatten import flatten
 from lazulite.kernel.panels import panels
 from lazulite.simplify.normal import normal
@@ -30,7 +30,7 @@ def regroup(sink: UOp) -> UOp:
 
 def _border(sink: UOp) -> tuple[UOp, int] | None:
     """A range and the largest size into which an index cuts it."""
-    nodes = toposort(sink)
+    nodes = nodes_of(sink)
     if not any(node.op in _CUTS for node in nodes):
         return None
     whole = {r for r, _ in panels(nodes).values()}
@@ -60,7 +60,7 @@ def _split(sink: UOp, r: UOp, size: int) -> UOp:
     outer = r.replace(src=(index(int(r.src[0].value) // size),), arg=((*order, 0), kind))
     inner = r.replace(src=(index(size),), arg=((*order, 1), kind))
     done = {r: outer * size + inner}
-    for node in toposort(sink):
+    for node in nodes_of(sink):
         if node in done or not any(s in done for s in node.src):
             continue
         src = [done.get(s, s) for s in node.src]

@@ -12,7 +12,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from lazulite.ir import ops
 from lazulite.ir.bounds import Linear, linear
 from lazulite.ir.dtype import dtypes
-from lazulite.ir.uop import UOp, index, toposort
+from lazulite.ir.uop import UOp, index, nodes_of, toposort
 from lazulite.kernel.nest import by_order
 
 
@@ -31,7 +31,7 @@ def flatten(sink: UOp, among: Iterable[UOp] | None = None) -> UOp:
     orders = None if among is None else {r.arg[0] for r in among}
     if orders is not None and len(orders) < 2:
         return sink
-    nodes = toposort(sink, enter=None if orders is None else lambda node: _varies(node, orders))
+    nodes = nodes_of(sink) if orders is None else toposort(sink, enter=lambda node: _varies(node, orders))
     whole = (n for n in nodes if n.op is ops.RANGE and n.arg[1] == "loop" and n.src[0].op is ops.CONST)
     ranges = by_order(r for r in whole if orders is None or r.arg[0] in orders)
     if len(ranges) < 2:

@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from lazulite.ir import ops
-from lazulite.ir.uop import UOp, substitute, toposort
+from lazulite.ir.uop import UOp, nodes_of, substitute
 from lazulite.kernel.partial_sums import blocks_of, partial_sums
 
 
 def accumulate(sink: UOp) -> UOp:
     """The kernel with every such sum as a partial one."""
-    if not any(blocks_of(node) for node in toposort(sink) if node.op is ops.REDUCE):
+    if not any(blocks_of(node) for node in nodes_of(sink) if node.op is ops.REDUCE):
         return sink
     return sink.replace(src=tuple([_accumulated(store) for store in sink.src]))
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from lazulite.ir import ops
 from lazulite.ir.bounds import linear
 from lazulite.ir.dtype import dtypes
-from lazulite.ir.uop import UOp, index, toposort
+from lazulite.ir.uop import UOp, index, nodes_of, toposort
 
 _REGISTERS = ("lane", "row", "unit")
 
@@ -31,7 +31,7 @@ def split_addresses(sink: UOp) -> UOp:
     """The kernel with every index written as `dynamic + (mixed + static)`."""
     done: dict[UOp, UOp] = {}
     arranged: dict[UOp, UOp] = {}
-    for node in toposort(sink):
+    for node in nodes_of(sink):
         src = tuple([done[s] for s in node.src])
         if node.op is ops.LOAD or node.op is ops.STORE:
             place = src[1]

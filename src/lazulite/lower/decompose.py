@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from lazulite.ir import ops
 from lazulite.ir.ops import Op
-from lazulite.ir.uop import UOp, toposort
+from lazulite.ir.uop import UOp, nodes_of, toposort
 from lazulite.lower import (
     decompose_cast,
     decompose_float,
@@ -49,7 +49,7 @@ def decompose(root: UOp, native: Native) -> UOp:
     """
     done: dict[UOp, UOp] = {}
     expansions: dict[UOp, UOp] = {}
-    pending = toposort(root)[::-1]
+    pending = nodes_of(root)[::-1]
     while pending:
         node = pending.pop()
         if node in done:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from lazulite.analysis.contraction import contraction
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
-from lazulite.ir.uop import UOp, index, replace_ranges, toposort
+from lazulite.ir.uop import UOp, index, nodes_of, replace_ranges
 
 GROUP = 16
 
@@ -21,7 +21,7 @@ GROUP = 16
 def group_sums(root: UOp) -> UOp:
     """The program with every long sum in groups."""
     done: dict[UOp, UOp] = {}
-    nodes = toposort(root)
+    nodes = nodes_of(root)
     if not any(map(_is_long, nodes)):
         return root
     for node in nodes:

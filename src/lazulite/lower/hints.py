@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from lazulite.analysis.access import coefficient
 from lazulite.ir import ops
-from lazulite.ir.uop import UOp, substitute, toposort
+from lazulite.ir.uop import UOp, nodes_of, substitute
 from lazulite.kernel.nest import by_order
 from lazulite.kernel.steps import Name, Prefetch, Step, Stream
 
@@ -28,7 +28,7 @@ def mark(sink: UOp, steps: Iterable[Step]) -> UOp:
 
 def _prefetch(sink: UOp, step: Prefetch) -> UOp:
     table = {}
-    for node in toposort(sink):
+    for node in nodes_of(sink):
         if node.op is ops.LOAD and _slot(node) == step.slot and _part_of(step.range, node) is not None:
             ahead = _part_of(step.ahead, node)
             distance = coefficient(node.src[1], ahead) if ahead is not None else None

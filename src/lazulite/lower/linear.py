@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from lazulite.ir import ops
 from lazulite.ir.blocks import is_looping
 from lazulite.ir.dtype import dtypes
-from lazulite.ir.uop import UOp, toposort
+from lazulite.ir.uop import UOp, nodes_of
 from lazulite.lower.addresses import is_static
 
 _OPERANDS = frozenset({ops.CONST, ops.PARAM, ops.SCALAR, ops.SCRATCH})
@@ -64,7 +64,7 @@ def _write(blocks: dict[UOp | None, list[UOp]], carries: dict[UOp, list[UOp]]) -
 def _walk(sink: UOp) -> list[UOp]:
     """What the list holds, sources before users; of a node's sources those with loops below come first."""
     heavy: set[UOp] = set()
-    for node in toposort(sink):
+    for node in nodes_of(sink):
         if node.op is ops.FOR or not heavy.isdisjoint(node.src):
             heavy.add(node)
     listed: list[UOp] = []

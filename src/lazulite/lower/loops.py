@@ -15,7 +15,7 @@ from lazulite.base.errors import StageError
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.target import Target
-from lazulite.ir.uop import UOp, rebuild, substitute, toposort
+from lazulite.ir.uop import UOp, nodes_of, rebuild, substitute, toposort
 from lazulite.kernel.gates import split_gate
 from lazulite.kernel.nest import nested
 
@@ -42,7 +42,7 @@ def _groups(sink: UOp) -> list[list[UOp]]:
     """Reductions that share a loop (same ranges, same place, as many reductions below), innermost first."""
     depth: dict[UOp, int] = {}
     groups: dict[tuple[int, object], list[UOp]] = {}
-    for node in toposort(sink):
+    for node in nodes_of(sink):
         below = max(map(depth.__getitem__, node.src), default=0)
         if node.op is ops.REDUCE:
             below += 1
@@ -143,7 +143,7 @@ def _in_loops(sink: UOp) -> UOp:
 
 def _separate(sink: UOp) -> UOp:
     """Give every `FOR` a `RANGE` of its own."""
-    orders = [node.src[0].arg[0] for node in toposort(sink) if node.op is ops.FOR]
+    orders = [node.src[0].arg[0] for node in nodes_of(sink) if node.op is ops.FOR]
     return sink if len(set(orders)) == len(orders) else _Separation().renamed([sink], {})[0]
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from lazulite.ir import ops
 from lazulite.ir.dtype import DType, by_name, dtypes
-from lazulite.ir.uop import UOp, replace_ranges, substitute, toposort
+from lazulite.ir.uop import UOp, nodes_of, replace_ranges, substitute, toposort
 from lazulite.kernel.gates import split_gate
 from lazulite.kernel.nest import by_order, count, extent
 from lazulite.kernel.steps import Keep, MatrixUnit, Name, Stage, Step, names
@@ -41,7 +41,7 @@ def stage_memory(sink: UOp, steps: Iterable[Step]) -> UOp:
 
 def _stage(sink: UOp, step: Stage, units: Sequence[MatrixUnit]) -> UOp:
     """The kernel with an operand copied; a factor of a matrix unit as this wants it."""
-    nodes = toposort(sink)
+    nodes = nodes_of(sink)
     named = _named(nodes)
     axes = [[named[name] for name in names(axis) if name in named] for axis in step.axes]
     reduced = {r for node in nodes if node.op is ops.REDUCE for r in node.src[1:]}
@@ -81,7 +81,7 @@ def _without_move(sink: UOp, unit: MatrixUnit) -> UOp:
 
     The sum of (x + h) * y is that of x * y and h times the sum of y, which is a product with ones.
     """
-    nodes = toposort(sink)
+    nodes = nodes_of(sink)
     depth = {r for name, r in _named(nodes).items() if name in unit.depth}
     table = {}
     for node in nodes if unit.factors else ():
@@ -115,7 +115,7 @@ def _converted(load: UOp, nodes: Sequence[UOp], axes: Sequence[UOp]) -> UOp:
 
 
 def _keep(sink: UOp, step: Keep) -> UOp:
-    nodes = toposort(sink)
+    nodes = nodes_of(sink)
     named, known = _named(nodes), set(nodes)
     table: dict[UOp, UOp] = {}
     numbers = itertools.count(_first_free(nodes))
@@ -148,7 +148,7 @@ def _stored_on_the_way(node: UOp, value: UOp, places: Sequence[UOp], number: int
 
 def _multiply_tiles(sink: UOp, step: MatrixUnit) -> UOp:
     """Ranges of a reduction become those inside of an instruction; tiles of results are left in scratch memory."""
-    nodes = toposort(sink)
+    nodes = nodes_of(sink)
     named = _named(nodes)
     rows, columns, depth = ([named[n] for n in names if n in named] for names in (step.rows, step.columns, step.depth))
     sums = [node for node in nodes if node.op is ops.REDUCE and set(depth) <= set(node.src[1:])]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from lazulite.ir import ops
 from lazulite.ir.dtype import STORED, dtypes
-from lazulite.ir.uop import UOp, index, live_nodes, rebuild, substitute, toposort
+from lazulite.ir.uop import UOp, index, live_nodes, nodes_of, rebuild, substitute, toposort
 
 DEEP = 100_000
 
@@ -146,6 +146,20 @@ def test_toposort_gives_sources_first_and_each_node_once():
     assert [x, y, x + y, root] == toposort(root)
     assert [root] == toposort(root, enter=lambda node: False)
     assert [x, y, x + y, root] == toposort(x, y, root)
+
+
+def test_the_walk_that_a_node_keeps_is_its_own_each_time_and_outlives_no_user():
+    gc.disable()
+    try:
+        before = live_nodes()
+        root = scalar(0) * 5 + scalar(1)
+        assert toposort(root) == nodes_of(root) == nodes_of(root)
+        nodes_of(root).clear()
+        assert root is nodes_of(root)[-1]
+        del root
+        assert before == live_nodes()
+    finally:
+        gc.enable()
 
 
 def test_rebuild_tells_what_became_of_the_nodes_on_the_way():
