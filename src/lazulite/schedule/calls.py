@@ -8,18 +8,20 @@ kernel of such a LAUNCH over the memories of the schedule.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from functools import cache
 
 from lazulite.base.errors import DTypeError, EffectError, ShapeError
 from lazulite.ir import ops
 from lazulite.ir.calls import Run, arguments_of, gradient_of, memory_below, parsed, touched_slots
-from lazulite.ir.launches import in_turn
+from lazulite.ir.dtype import DType
+from lazulite.ir.launches import in_turn, read_in_passing
 from lazulite.ir.size import varies
 from lazulite.ir.text import to_text
 from lazulite.ir.uop import UOp, substitute, toposort
 from lazulite.schedule.fusion import Fusion
-from lazulite.schedule.groups import Group, element_count
-from lazulite.schedule.kernels import Argument, Kernel, Memory, memory_of
+from lazulite.schedule.groups import Group, element_count, place_of_argument
+from lazulite.schedule.kernels import Builder, Kernel, Memory, memory_of
 from lazulite.schedule.versions import in_place_conflict
 from lazulite.simplify.normal import normalise
 
@@ -143,33 +145,33 @@ def reads_what_it_writes(kernel: str) -> bool:
 
 
 def launch_kernel(fusion: Fusion, group: Group) -> Kernel:
-    """The kernel of a group of LAUNCHes (the results of one call), with its slots bound to memory."""
+    """The kernel of a group of LAUNCHes (the results of one call), with its slots bound to memory and expressions."""
     run: Run = group.root.arg
     results = {node.arg.result: fusion.destinations[node][0] for node in group.stored}
-    memories: dict[int, Memory] = {}
+    kernel, builder = parsed(run.kernel), Builder.of(fusion, group)
+    table, memories = dict[UOp, UOp](), dict[int, Memory]()
     for i, (slot, source) in enumerate(zip(run.slots, group.root.src, strict=True)):
-        bound = run.bindings[i]
-        memories[slot] = memory_of(fusion, source) if bound < 0 else results[bound].number
-    sink, arguments = _bound(parsed(run.kernel), memories)
-    read = frozenset(memories[run.slots[i]] for i in run.reads)
+        bound, place = run.bindings[i], place_of_argument(group, group.root, i)
+        if place is not None and bound < 0:
+            table[read_in_passing(run.kernel)[slot]] = builder.read(source, place)
+        else:
+            memories[slot] = memory_of(fusion, source) if bound < 0 else results[bound].number
+    read = frozenset(memories[run.slots[i]] for i in run.reads if run.slots[i] in memories)
+    table |= _bound(kernel, memories, builder)
+    (sink,) = normalise(*substitute([kernel], table))
     writes = tuple([(d.number, d.sequence) for d in results.values()])
-    return Kernel(group, sink, arguments, read, writes)
+    return Kernel(group, sink, tuple(builder.arguments), read | builder.loaded, writes)
 
 
-def _bound(kernel: UOp, memories: dict[int, Memory]) -> tuple[UOp, tuple[Argument, ...]]:
-    """The kernel with one PARAM for each memory (and type): two slots of one memory become one.
+def _bound(kernel: UOp, memories: Mapping[int, Memory], builder: Builder) -> dict[UOp, UOp]:
+    """The kernel's memory with one PARAM for each memory (and type): two slots of one memory become one.
 
     Memory that is taken in turn keeps a PARAM of its own: who reads it through another slot does not take turns.
     """
-    params = [node for node in toposort(kernel) if node.op is ops.PARAM]
+    params = [node for node in toposort(kernel) if node.op is ops.PARAM and node.arg[0] in memories]
     serial = in_turn(kernel)
     keys = {p: (memories[p.arg[0]], p.dtype, p if p in serial else None) for p in params}
-    sizes: dict[tuple[Memory, object, UOp | None], int] = {}
+    sizes: dict[tuple[Memory, DType, UOp | None], int] = {}
     for param, key in keys.items():
         sizes[key] = max(sizes.get(key, 0), element_count(param.shape))
-    slots = {key: slot for slot, key in enumerate(sizes)}
-    table = {}
-    for param, key in keys.items():
-        table[param] = UOp(ops.PARAM, param.dtype, (), (slots[key], (sizes[key],), ""))
-    (sink,) = normalise(*substitute([kernel], table))
-    return sink, tuple([Argument(memory) for memory, *_ in slots])
+    return {param: builder.param(*key[:2], sizes[key], own=key[2]) for param, key in keys.items()}

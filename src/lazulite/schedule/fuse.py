@@ -14,12 +14,13 @@ from collections.abc import Mapping, Sequence
 from lazulite.analysis.kinds import HERE, LEAVES, gather_facts, is_elementwise
 from lazulite.base.errors import EffectError
 from lazulite.ir import ops
+from lazulite.ir.launches import turns_of
 from lazulite.ir.uop import UOp, toposort
 from lazulite.schedule.fusion import Fusion, State, is_reinterpretation, launch_key
-from lazulite.schedule.groups import Decision, Destination, Group, Place, open_group, sources_at
+from lazulite.schedule.groups import Decision, Destination, Group, Place, open_group, place_of_argument, sources_at
 from lazulite.schedule.hosting import beside, host_of
 from lazulite.schedule.products import is_grown, is_large_product
-from lazulite.schedule.storing import reason_to_store
+from lazulite.schedule.storing import HAND_WRITTEN, reason_to_store
 
 
 def fuse(destinations: Mapping[UOp, Sequence[Destination]], *, allowed: bool = True) -> Fusion:
@@ -101,16 +102,23 @@ def _store(state: State, node: UOp, wanted: dict[Group, dict[Place, None]]) -> N
 
 
 def _launch(state: State, group: Group, node: UOp) -> None:
-    """Read the arguments of a hand-written kernel; what it writes it finds in the memory of its results."""
+    """Read the arguments of a hand-written kernel; what it writes it finds in the memory of its results.
+
+    An argument that it reads in passing is computed there, if it can be.
+    """
     if node not in state.destinations:
         raise EffectError("after", "what a kernel left in memory was overwritten, and a kernel is never run twice")
     state.launches[launch_key(node)] = group
-    for source in node.src:  # also what lies in the written memory before: it is stored by an earlier kernel
-        state.whole.setdefault(source, {})[group] = None
-    for i in node.arg.reads:
-        if node.arg.bindings[i] < 0:
-            group.reads[node.src[i]] = None
-            state.force(node.src[i], [group], "a hand-written kernel reads it")
+    group.trips = dict(turns_of(node.arg.kernel))
+    for i, source in enumerate(node.src):
+        place = place_of_argument(group, node, i) if state.fuse else None
+        if place is not None:
+            state.wanted.setdefault(source, {}).setdefault(group, {})[place] = None
+            continue
+        state.whole.setdefault(source, {})[group] = None  # what lies in written memory before is stored before, too
+        if i in node.arg.reads and node.arg.bindings[i] < 0:
+            group.reads[source] = None
+            state.force(source, [group], HAND_WRITTEN)
 
 
 def _compute_in(state: State, group: Group, node: UOp, places: Mapping[Place, None]) -> None:

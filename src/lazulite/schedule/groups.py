@@ -15,7 +15,8 @@ from lazulite.analysis.index_map import Maps
 from lazulite.analysis.regions import Region
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
-from lazulite.ir.size import most, room, size_node
+from lazulite.ir.launches import read_in_passing
+from lazulite.ir.size import most, room, size_node, varies
 from lazulite.ir.uop import UOp, index
 
 
@@ -99,6 +100,16 @@ def open_group(number: int, root: UOp, depth: int, maps: Maps) -> Group:
         trips[loop] = total
         ranges.append(loop)
     return Group(number, root, tuple(ranges), maps, depth, trips=trips)
+
+
+def place_of_argument(group: Group, launch: UOp, number: int) -> Place | None:
+    """Where a hand-written kernel wants an argument that it reads in passing; None where it wants memory."""
+    run, source = launch.arg, launch.src[number]
+    load = read_in_passing(run.kernel).get(run.slots[number]) if run.pure else None
+    if load is None or varies(source.shape) or math.prod(source.shape) != load.src[0].arg[1][0]:
+        return None
+    row = UOp(ops.RESHAPE, source.dtype, (source,), load.src[0].arg[1])
+    return Place(*group.maps.through(row, (load.src[1],)))
 
 
 def sources_at(group: Group, node: UOp, place: Place, depth: int) -> list[tuple[UOp, Place]]:

@@ -52,6 +52,8 @@ def beside(state: State, node: UOp, wanted: Wishes) -> tuple[Group, Place] | Non
 def _may_store(state: State, group: Group, node: UOp, wanted: Iterable[Group]) -> bool:
     """Whether a group has room for another result, and may come before all that want it."""
     whole = state.whole.get(node, {})
+    if group.root.op is ops.LAUNCH:
+        return False
     if group.size >= MAX_OPS or len(group.reads) + len(group.stored) >= MAX_OPERANDS:
         return False
     if group in whole or group.root in state.again or _writes_same_memory(state, group, node):

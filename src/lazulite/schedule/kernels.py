@@ -71,10 +71,7 @@ def memory_of(fusion: Fusion, node: UOp) -> Memory:
 
 def build_kernel(fusion: Fusion, group: Group, shape_of: Callable[[int], tuple[int, ...]]) -> Kernel:
     """The kernel of a group; `shape_of(number)` gives the shape of a destination."""
-    builder = _Builder(fusion, group)
-    for node, places in reversed(group.places.items()):
-        for place in places:
-            builder.values[node, place] = builder.compute(node, place)
+    builder = Builder.of(fusion, group)
     stores, writes = [], []
     for node, place in group.stored.items():
         value = builder.read(node.src[0] if node.op is ops.COPY else node, place)
@@ -98,16 +95,28 @@ def _destinations(fusion: Fusion, node: UOp) -> list[Destination | None]:
 
 
 @dataclass(slots=True)
-class _Builder:
+class Builder:
+    """The values of a group, and what its kernel takes for them."""
+
     fusion: Fusion
     group: Group
     values: dict[tuple[UOp, Place], UOp] = field(default_factory=dict)
     arguments: list[Argument] = field(default_factory=list)
-    slots: dict[tuple[object, DType], int] = field(default_factory=dict)
+    slots: dict[tuple[object, ...], int] = field(default_factory=dict)
     loaded: set[Memory] = field(default_factory=set)
 
-    def param(self, memory: Memory, dtype: DType, size: int) -> UOp:
-        key = (memory, dtype)
+    @staticmethod
+    def of(fusion: Fusion, group: Group) -> Builder:
+        """All that the group computes."""
+        builder = Builder(fusion, group)
+        for node, places in reversed(group.places.items()):
+            for place in places:
+                builder.values[node, place] = builder.compute(node, place)
+        return builder
+
+    def param(self, memory: Memory, dtype: DType, size: int, own: UOp | None = None) -> UOp:
+        """The argument for memory; those for one memory and type are one, unless they are somebody's `own`."""
+        key = (memory, dtype) if own is None else (memory, dtype, own)
         slot = self.slots.get(key)
         if slot is None:
             slot = self.slots[key] = len(self.arguments)

@@ -11,12 +11,16 @@ from lazulite.schedule.fusion import MAX_OPERANDS, MAX_OPS, SMALL, State, Wishes
 from lazulite.schedule.groups import Group, Place, element_count
 from lazulite.schedule.products import is_large_product, moved, sums_up_grown, unmoved
 
+HAND_WRITTEN = "a hand-written kernel reads it"
 _FEW = 16
 """So many numbers are added for an element of a sum that is computed within another one."""
 _FEW_TIMES = 8
 """So often a cheap value may be computed within a reduction: a register tile shares it among rows anyway."""
 _PACKED_COST = 16
 """What an element of a factor may cost that is computed while it is copied."""
+_ARGUMENT_COST = 24
+"""What an element of an argument may cost that a hand-written kernel computes, which may have no vectors: some three
+times what it takes to wrap a position and to look whether it is inside."""
 
 
 def reason_to_store(state: State, node: UOp, wanted: Wishes) -> str | None:
@@ -31,6 +35,9 @@ def reason_to_store(state: State, node: UOp, wanted: Wishes) -> str | None:
         return "fusion is off"
     if any(group.size >= MAX_OPS or len(group.reads) >= MAX_OPERANDS for group in wanted):
         return "the kernel is full"
+    dear = node.op is ops.REDUCE or state.facts[node].chain_cost > _ARGUMENT_COST
+    if dear and any(group.root.op is ops.LAUNCH for group in wanted):
+        return HAND_WRITTEN
     if node.op is ops.REDUCE:
         return _reason_to_store_reduction(state, node, wanted)
     return _reason_to_store_elementwise(state, node, wanted)

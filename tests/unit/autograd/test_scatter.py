@@ -110,6 +110,46 @@ def test_what_is_scattered_into_may_be_what_is_scattered() -> None:
     assert [[0.0], [0.0]] == Tensor.zeros(2, 1).sort()[0].tolist()
 
 
+def test_positions_and_values_are_computed_where_they_are_scattered() -> None:
+    """One kernel fills the places and one scatters, whatever the positions and values are made of."""
+    places, values = drawn(0, (3, 500), 0, 99), drawn(1, (3, 500), -9, 9)
+    expected = np.zeros((3, 100), np.int32)
+    np.add.at(expected, (np.arange(3)[:, None], 99 - places), values * 2 + 1)
+    made = Tensor(places), Tensor(values)
+    result = Tensor.zeros(3, 100, dtype="int32").scatter_add(1, 99 - made[0], made[1] * 2 + 1)
+
+    names = [kernel.name for kernel in result.explain().kernels]
+    assert len(names) == 2, names
+    assert names[-1] == "scatter"
+    assert expected.tolist() == result.tolist()
+
+
+def test_dear_values_and_sums_are_stored_before_they_are_scattered() -> None:
+    values = np.random.default_rng(0).uniform(0.5, 2, (400, 7)).astype(np.float32)
+    places = Tensor(drawn(0, (400,), 0, 9))
+    for made, plain in (
+        (Tensor(values).sum(1), values.sum(1)),
+        (Tensor(values[:, 0]).sin().exp().log(), np.sin(values[:, 0])),
+    ):
+        expected = np.zeros(10)
+        np.add.at(expected, places.numpy(), plain)
+        np.testing.assert_allclose(Tensor.zeros(10).scatter_add(0, places, made).numpy(), expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_positions_made_from_what_is_overwritten_are_those_of_before(held: bool) -> None:
+    """A scatter in place reads positions and values out of the memory that it writes as they were."""
+    count = 5000
+    x, values = np.random.default_rng(0).permutation(count).astype(np.int32), drawn(1, (count,), 0, 9)
+    expected = x.copy()
+    np.add.at(expected, count - 1 - x, values * 2 + x)
+    tensor = Tensor(x.copy())
+    if held:
+        tensor.realize()
+    tensor.assign(tensor.scatter_add(0, count - 1 - tensor, Tensor(values) * 2 + tensor))
+    assert expected.tolist() == tensor.tolist()
+
+
 def test_every_kernel_of_a_scatter_names_the_line_that_asks_for_it() -> None:
     x = Tensor(np.arange(5, dtype=np.int32)).realize()
     kernels = (x.scatter(0, Tensor([3]), Tensor([7])) * x).explain().kernels

@@ -10,7 +10,8 @@ from lazulite.ir.calls import KernelInfo
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.evaluate import evaluate_tensors
 from lazulite.ir.evaluate_kernel import KernelFault
-from lazulite.ir.launches import launch
+from lazulite.ir.launches import launch, read_in_passing
+from lazulite.ir.text import to_text
 from lazulite.ir.uop import UOp
 
 
@@ -45,3 +46,35 @@ def test_the_interpreter_finds_what_such_a_kernel_leaves_out() -> None:
     (read,) = launch(doubling(4, 4), left_out, filled(7, 4))
     with pytest.raises(KernelFault, match="before anything was written"):
         evaluate_tensors([read], {})
+
+
+@pytest.mark.parametrize(
+    ("place", "passing"),
+    [
+        ("plain", True),
+        ("turned", True),
+        ("again", False),
+        ("gated", False),
+        ("looked up", False),
+        ("few", True),
+        ("too often", False),
+    ],
+)
+def test_a_kernel_knows_which_of_its_memories_it_reads_in_passing(place: str, passing: bool) -> None:
+    """At one place, without a condition, and no more often than there are elements."""
+    sizes = (4 if place == "too often" else 12, 12, 12)
+    source, order, result = [UOp(ops.PARAM, dtypes.int32, (), (slot, (n,), "")) for slot, n in enumerate(sizes)]
+    outer, inner = UOp.range(3, 0), UOp.range(4, 1)
+    here = outer * 4 + inner
+    value = {
+        "plain": source[here],
+        "turned": source[inner * 3 + outer],
+        "again": source[here] + source[inner],
+        "gated": UOp(ops.LOAD, dtypes.int32, (source, here, here < 7)),
+        "looked up": source[order[here].cast(dtypes.index)],
+        "few": source[inner],
+        "too often": source[inner],
+    }[place]
+    found = read_in_passing(to_text(UOp.sink(result[here].store(value)), "KERNEL"))
+    assert passing is (0 in found)
+    assert 2 not in found, "what is written is memory"
