@@ -8,7 +8,7 @@ is found out by trying, so the common case pays nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lazulite.analysis.cost import Estimate, estimate
 from lazulite.analysis.kinds import LEAVES, crosses
@@ -18,11 +18,12 @@ from lazulite.ir.dtype import DType
 from lazulite.ir.infer import lie_alike
 from lazulite.ir.size import max_shape
 from lazulite.ir.uop import UOp, toposort
+from lazulite.schedule.axes import last_axes
 from lazulite.schedule.blocks import fuse_blocks
 from lazulite.schedule.calls import launch_kernel
 from lazulite.schedule.fuse import fuse
 from lazulite.schedule.fusion import Fusion, is_reinterpretation
-from lazulite.schedule.groups import Destination, Group, element_count
+from lazulite.schedule.groups import Decision, Destination, Group, element_count
 from lazulite.schedule.kernels import Kernel, Memory, build_kernel
 from lazulite.schedule.layout import Choose, Layouts, still_inputs
 from lazulite.schedule.memory import Lifetime, pack
@@ -124,7 +125,9 @@ def build(
         if not ordering.reread and ordering.aside <= aside:
             raise StageError("schedule.order", "moving writes aside does not help")
         aside |= ordering.aside
-    kernels = fuse_blocks(ordering.kernels, options.cache, fusion.again) if options.fuse else ordering.kernels
+    kernels = ordering.kernels
+    if options.fuse:
+        kernels = fuse_blocks(_laid_out(kernels, fusion, graph), options.cache, fusion.again)
     plan = _plan(graph, fusion, kernels, scalars, key_of, options)
     return Schedule(plan, fusion, kernels, graph.position)
 
@@ -133,6 +136,21 @@ def _kernel(fusion: Fusion, group: Group, graph: _Graph) -> Kernel:
     if group.root.op is ops.LAUNCH:
         return launch_kernel(fusion, group)
     return build_kernel(fusion, group, graph.shape_of)
+
+
+def _laid_out(kernels: Sequence[Kernel], fusion: Fusion, graph: _Graph) -> list[Kernel]:
+    """The kernels, with those written anew whose intermediates lie in another order than their shapes say."""
+    fusion.last = last = last_axes(kernels)
+    fusion.decisions = [_with_axis(decision, last) for decision in fusion.decisions]
+    touch = [any(memory in last for memory in (*kernel.reads, *dict(kernel.writes))) for kernel in kernels]
+    return [_kernel(fusion, k.group, graph) if moved else k for k, moved in zip(kernels, touch, strict=True)]
+
+
+def _with_axis(decision: Decision, last: Mapping[UOp, int]) -> Decision:
+    if decision.kind != "stored" or decision.node not in last:
+        return decision
+    why = f"{decision.reason}; axis {last[decision.node]} lies innermost, as products want it that read or write it"
+    return replace(decision, reason=why)
 
 
 def _refuse_cycle(graph: _Graph, stuck: Sequence[Kernel]) -> None:

@@ -35,6 +35,8 @@ class Fusion:
     decisions: list[Decision]
     again: frozenset[UOp] = frozenset()
     """Stored values that each kernel that reads them had better make anew, block by block (`schedule/blocks.py`)."""
+    last: Mapping[UOp, int] = field(default_factory=dict)
+    """The axis that lies innermost, of intermediates that do not lie row by row (`schedule/axes.py`)."""
 
 
 @dataclass(slots=True)

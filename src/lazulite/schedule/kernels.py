@@ -137,6 +137,14 @@ class Builder:
         found = [n for n in toposort(sink) if n.op is ops.SCALAR and n.dtype is dtypes.index]
         return substitute([sink], {node: self.scalar(node) for node in found})[0] if found else sink
 
+    def place(self, memory: Memory, shape: tuple[int, ...], index: tuple[UOp, ...]) -> UOp:
+        """Where an element of a value of this shape lies in memory."""
+        last = self.fusion.last.get(memory) if isinstance(memory, UOp) else None
+        if last is not None:
+            shape = (*shape[:last], *shape[last + 1 :], shape[last])
+            index = (*index[:last], *index[last + 1 :], index[last])
+        return self.group.maps.flat(shape, index)
+
     def read(self, node: UOp, place: Place) -> UOp:
         """The value of a source at a place: computed here, a constant, or loaded."""
         known = self.values.get((node, place))
@@ -150,7 +158,7 @@ class Builder:
             return normal(ops.CAST, node.dtype, (place.index[0],))
         memory = memory_of(self.fusion, node)
         self.loaded.add(memory)
-        size, position = element_count(node.shape), self.group.maps.flat(node.shape, place.index)
+        size, position = element_count(node.shape), self.place(memory, node.shape, place.index)
         param = self.param(memory, node.dtype, size)
         inside = 0 <= position.vmin and position.vmax < size
         gate = () if place.gate is None or inside else (place.gate,)
@@ -200,7 +208,7 @@ class Builder:
         self, node: UOp, place: Place, value: UOp, destination: Destination | None, memory: Memory,
         shape_of: Callable[[int], tuple[int, ...]],
     ) -> UOp:  # fmt: skip
-        position, size = self.group.maps.flat(node.shape, place.index), element_count(node.shape)
+        position, size = self.place(memory, node.shape, place.index), element_count(node.shape)
         gate: UOp | None = None
         if destination is not None and destination.region:
             shape = shape_of(destination.number)

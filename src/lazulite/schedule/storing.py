@@ -92,7 +92,7 @@ def _reads(reader: UOp, node: UOp) -> bool:
 def _reason_to_store_elementwise(state: State, node: UOp, wanted: Wishes) -> str | None:
     facts = state.facts[node]
     elements = element_count(node.shape)
-    if _enters_packing(state, node, wanted):
+    if _enters_packing(state, node, wanted) or _is_border(node, wanted):
         return None
     above_reduce = facts.above_reduce and not (facts.chain_cost <= CHEAP and sums_up_grown(node))
     if len(wanted) > 1 and (facts.chain_cost > CHEAP or above_reduce) and elements > 1:
@@ -110,6 +110,18 @@ def _reason_to_store_elementwise(state: State, node: UOp, wanted: Wishes) -> str
             if inside_reduction(place) or facts.chain_cost > CHEAP or above_reduce:
                 return f"it would be computed {times // max(elements, 1)} times"
     return None
+
+
+def _is_border(node: UOp, wanted: Wishes) -> bool:
+    """Whether a value is another one with a constant around it: memory need not hold that.
+
+    A product copies windows with their border, which has to be zeros.
+    """
+    if node.op is not ops.WHERE or any(group.products for group in wanted):
+        return False
+    condition, *branches = node.src
+    inner = [branch for branch in branches if branch.op is ops.PAD]
+    return len(inner) == 1 and any(branch.op is ops.CONST for branch in branches) and not _reads_memory(condition)
 
 
 def _enters_packing(state: State, node: UOp, wanted: Wishes) -> bool:

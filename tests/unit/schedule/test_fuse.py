@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from lazulite import Tensor
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.uop import UOp, toposort
@@ -193,3 +194,13 @@ def test_what_is_cheap_is_made_anew_for_a_few_rows_of_a_product() -> None:
         return reduced(left * expanded(right, rows, 64, 48), 2)
 
     assert [1, 1, 2] == [len(scheduled([product(rows)]).kernels) for rows in (2, 8, 64)]
+
+
+def test_a_border_around_a_value_is_not_stored() -> None:
+    """A pool reads what is inside of the border; that is stored by the kernel of the sum that it is made of."""
+    pooled = Tensor(buffer(8, 4, 30, 30, 40)).sum(-1).relu().max_pool2d(3, 1, padding=1)
+    first, last = scheduled([pooled.uop]).kernels
+    (read,) = {node.src[0].arg[1] for node in toposort(last) if node.op is ops.LOAD}
+
+    assert (4 * 30 * 30,) == read
+    assert ops.REDUCE in [node.op for node in toposort(first)]
