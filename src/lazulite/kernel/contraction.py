@@ -21,7 +21,17 @@ from lazulite.kernel.facts import KernelFacts
 from lazulite.kernel.gates import split_gate
 from lazulite.kernel.nest import by_order, count, extent, is_fixed
 from lazulite.kernel.plan import Part, Plan
-from lazulite.kernel.product_tile import CHUNKS, FEW, Tile, best_tile, elements, is_copied, is_factor, stays_in_place
+from lazulite.kernel.product_tile import (
+    CHUNKS,
+    FEW,
+    Tile,
+    best_tile,
+    elements,
+    is_copied,
+    is_factor,
+    is_far,
+    stays_in_place,
+)  # fmt: skip
 from lazulite.kernel.steps import Axis, Epilogue, Name, Parallel, Prefetch, Reorder, Split, Stage, Step
 from lazulite.kernel.windows import windows
 
@@ -218,7 +228,8 @@ class _Scheduler:
             return False
         if not self._moves(rows[0]):
             return rows[0].turns >= 2 * CHUNKS and stays_in_place(self.facts, tile.node, tile.lane, width)
-        return not any(map(self._is_far, self.vectors)) and self._copies_of_rows() <= self._copies_of_panels(panels)
+        far = any(is_far(self.facts, load) for load in self.vectors)
+        return not far and self._copies_of_rows() <= self._copies_of_panels(panels)
 
     def _panels_do(self, rows: Sequence[Part], panels: int) -> bool:
         """Whether threads had better share the panels although there are few: there is one for each of them."""
@@ -299,12 +310,8 @@ class _Scheduler:
         within = [name for names in self.inner.values() for name in names]
         around = [*self.loops.blocks, *self.loops.sums, *self.loops.panels]
         for load in self.vectors:
-            if load in self.facts.panels and self._is_far(load) and within and around:
+            if load in self.facts.panels and is_far(self.facts, load) and within and around:
                 yield Prefetch(load.src[0].arg[0], within[-1], around[-1])
-
-    def _is_far(self, load: UOp) -> bool:
-        """Whether an operand is no good for a thread to read all of it again and again."""
-        return 2 * count(load.ranges) * load.dtype.itemsize > self.facts.target.l2
 
     def _rows_of_memory(self) -> list[Name]:
         """The rows of tiles that lie across memory: those whose turns are neighbours in the result."""

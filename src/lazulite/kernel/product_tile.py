@@ -7,7 +7,7 @@ a tile reads them is part of it, so the questions about copies are answered here
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from lazulite.analysis.contraction import contraction
@@ -23,6 +23,8 @@ _IN_FLIGHT = 8
 """Multiply-adds that two units have under way: a smaller tile waits for itself."""
 _VECTOR_LOAD, _SCALAR_LOAD = 0.25, 0.03
 """Cycles that a load of a tile's turn costs beside the multiply-adds: vectors come from the second cache."""
+_FAR_LOAD = 14
+"""Cycles until a vector has come from memory, which the first rows that want it wait for."""
 _COPY, _TRANSPOSE, _GATHER, _SCATTER = 0.15, 0.4, 1.5, 2.0
 """Cycles for an element that is copied in order, across, or from and to a place of its own."""
 CHUNKS, FEW = 8, 4
@@ -58,7 +60,8 @@ def best_tile(facts: KernelFacts) -> Tile | None:
         for mine, other in ((found.right, found.left), (found.left, found.right))
         for lane in by_order(mine)
         for vectors in range(1, _MOST_VECTORS + 1)
-        if extent(lane) > 1 and (tile := _tile(facts, node, lane, vectors, mine, other, scalar_costs)) is not None
+        if extent(lane) > 1
+        for tile in _tiles(facts, node, lane, vectors, mine, other, scalar_costs)
     ]
     return min(tiles, key=lambda tile: tile.cost, default=None)
 
@@ -68,18 +71,31 @@ def _worthwhile(left: Iterable[UOp], right: Iterable[UOp]) -> bool:
     return min(count(left), count(right)) >= 4 and max(count(left), count(right)) >= 8
 
 
-def _tile(
+def _tiles(
     facts: KernelFacts, node: UOp, lane: UOp, vectors: int, mine: frozenset[UOp], other: frozenset[UOp],
     scalar_costs: Mapping[UOp, float],
-) -> Tile | None:  # fmt: skip
+) -> Iterator[Tile]:  # fmt: skip
+    """Tiles with so many vectors, whose rows are along fewer and fewer ranges."""
     width = facts.lanes
     if vectors > 1 and vectors > -(-extent(lane) // width):
-        return None
+        return
     if any(panel != (lane, width * vectors) for panel in facts.panels.values()):
-        return None
+        return
     spare = 1 if facts.target.has(ops.FMA, node.dtype) else 2
     most = min(_MOST_ROWS, (facts.target.registers - spare - vectors) // vectors)
     rows = _rows(facts, lane, other, most)
+    while True:
+        yield Tile(node, lane, vectors, rows, mine, other, _cost(facts, node, lane, vectors, rows, scalar_costs))
+        if len(rows) < 2:
+            return
+        rows = dict(list(rows.items())[:-1])
+
+
+def _cost(
+    facts: KernelFacts, node: UOp, lane: UOp, vectors: int, rows: Mapping[UOp, int], scalar_costs: Mapping[UOp, float]
+) -> float:
+    """The cycles that a tile takes, its operands and results included."""
+    width = facts.lanes
     blocks = 1.0
     tall = 1
     for r, size in rows.items():
@@ -92,10 +108,12 @@ def _tile(
     turn = max(tall * vectors, tall + vectors, _IN_FLIGHT) / 2 + _VECTOR_LOAD * vectors + _SCALAR_LOAD * tall
     rest = count(node.src[0].ranges.difference([lane], rows))
     cost = rest * blocks * panels * turn
+    if any(is_far(facts, load) for load in facts.panels):
+        cost += rest * panels * max(0, _FAR_LOAD * vectors - turn)
     cost += sum(_copy_cost(facts, load, lane, width * vectors) for load in facts.hot if lane in load.ranges)
     cost += sum(scalar_costs[load] for load in facts.hot if lane not in load.ranges)
     cost += sum(_store_cost(facts, store, lane, rows) for store in facts.sink.src)
-    return Tile(node, lane, vectors, rows, mine, other, cost)
+    return cost
 
 
 def stays_in_place(facts: KernelFacts, node: UOp, lane: UOp, width: int) -> bool:
@@ -115,6 +133,11 @@ def is_copied(facts: KernelFacts, load: UOp, node: UOp, lane: UOp, width: int) -
 
 def _is_large(facts: KernelFacts, load: UOp) -> bool:
     return count(load.ranges) * load.dtype.itemsize > facts.target.l2 // 4
+
+
+def is_far(facts: KernelFacts, load: UOp) -> bool:
+    """Whether an operand is no good for a thread to read all of it again and again."""
+    return 2 * count(load.ranges) * load.dtype.itemsize > facts.target.l2
 
 
 def is_factor(load: UOp, node: UOp) -> bool:

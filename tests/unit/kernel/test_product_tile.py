@@ -45,3 +45,8 @@ def test_the_fewer_rows_there_are_the_more_of_the_work_is_the_copy() -> None:
 
     assert shares == sorted(shares, reverse=True)
     assert 0 < shares[-1] < shares[0] < 0.5
+
+
+def test_rows_are_along_fewer_ranges_where_the_others_leave_a_rest() -> None:
+    """A rest is a tile of its own, with a text of its own."""
+    assert [7] == list(tile_of(KernelFacts(regroup(convolution(1, 64, 64, 7, 7)), WIDE)).rows.values())
