@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from lazulite.base.errors import ArgumentError
+from lazulite.base.errors import ArgumentError, ShapeError
+from lazulite.tensor.base import some_axes
 from lazulite.tensor.fourier import as_pairs, axis_of, checked, resized, scale, transformed
 from lazulite.tensor.guard import guard_module
 from lazulite.tensor.tensor import Tensor
@@ -45,6 +46,8 @@ def _complex(
 def _axes(function: str, rank: int, sizes: Sizes, dims: Sequence[int] | None) -> list[int]:
     given = dims if dims is not None else range(-len(sizes), 0) if sizes is not None else range(rank)
     axes = [axis_of(function, axis, rank) for axis in given]
+    if not axes:
+        raise ShapeError(function, "there is no axis to transform")
     if len(set(axes)) < len(axes) or (sizes is not None and len(sizes) != len(axes)):
         raise ArgumentError(function, f"axes {tuple(given)} and sizes {sizes} do not fit")
     return axes
@@ -219,7 +222,7 @@ def ifftshift(input: Tensor, dim: Any = None) -> Tensor:
 
 
 def _shifted(x: Tensor, dim: Any, up: int) -> Tensor:
-    axes = tuple(range(x.ndim)) if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
+    axes = some_axes("ifftshift" if up else "fftshift", dim, x.ndim)
     return x.roll(tuple([(x.shape[axis] + up) // 2 for axis in axes]), axes)
 
 

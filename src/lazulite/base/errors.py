@@ -30,6 +30,8 @@ class LazuliteError(Exception):
 
     origins: list[Origin]
     """Lines of the user's program, the most telling first."""
+    told = False
+    """Whether `function` is known to be what the user called."""
 
     def __init__(
         self, function: str, message: str, *, rule: str = "", hint: str = "", about: Mapping[str, object] = _NOTHING

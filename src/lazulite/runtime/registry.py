@@ -79,6 +79,10 @@ class Registry:
         ('CPU', 'CPU:1')
         """
         if not isinstance(name, str):
+            if not isinstance(name, Sequence) or not name:
+                raise DeviceError(
+                    "Device", f"a device is named by a text, several by a list of texts, got {name!r:.60}"
+                )
             names = tuple([self.canonical(each) for each in name])
             return names[0] if len(names) == 1 else names
         return ":".join(part for part in _parts(name) if part)

@@ -144,7 +144,7 @@ class ArrangeMethods(MovementMethods):
         return tuple([self._part(axis, begin, begin + length) for begin, length in zip(begins, sizes, strict=True)])
 
     def chunk(self, chunks: int, dim: int = 0) -> list[Self]:
-        """Up to this many parts of equal size along an axis, the last maybe smaller.
+        """Up to this many parts of equal size along an axis, the last maybe smaller; of an empty axis so many.
 
         >>> [part.tolist() for part in Tensor([1, 2, 3]).chunk(2)]
         [[1, 2], [3]]
@@ -152,7 +152,7 @@ class ArrangeMethods(MovementMethods):
         if chunks <= 0:
             raise ShapeError("chunk", f"cannot make {chunks} parts", about={"tensor": self})
         size = self.shape[one_axis("chunk", dim, len(self.shape))]
-        return list(self.split(max(-(-size // chunks), 1), dim))
+        return list(self.split(-(-size // chunks) if size else [0] * chunks, dim))
 
     def _part(self, axis: int, begin: int, end: int) -> Self:
         box = [(begin, end) if each == axis else None for each in range(len(self.shape))]

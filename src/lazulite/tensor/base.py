@@ -147,9 +147,9 @@ def constant(dtype: DType, value: Scalar) -> UOp:
 def fitted(dtype: DType, value: Scalar) -> Scalar:
     """A Python number as an element of a type; OverflowError where an integer does not fit."""
     if isinstance(value, int) and dtype is not dtypes.bool:
-        inside = dtype.min <= value <= dtype.max if not dtype.is_float else abs(value) <= dtype.largest
-        if not inside:
-            error = OverflowError(f"the integer {value} does not fit {dtype.name} ({dtype.min} to {dtype.max})")
+        low, high = (-dtype.largest, dtype.largest) if dtype.is_float else (dtype.min, dtype.max)
+        if not low <= value <= high:
+            error = OverflowError(f"the integer {value} does not fit {dtype.name} ({low} to {high})")
             point_home(error)
             raise error
     return dtype.convert(value)

@@ -167,4 +167,7 @@ def scale(function: str, norm: str | None, count: int, inverse: bool) -> float:
 
 
 def axis_of(function: str, dim: int, rank: int) -> int:
+    """An axis to transform, counted from the front; there has to be one."""
+    if not rank:
+        raise ShapeError(function, "a single number has no axis to transform")
     return one_axis(function, dim, rank)

@@ -17,6 +17,7 @@ from lazulite.ir.uop import UOp
 from lazulite.ir.widest import widest
 from lazulite.tensor.arrange import ArrangeMethods
 from lazulite.tensor.base import broadcast_shape, constant, counted, expanded, one_axis, plain_scalar
+from lazulite.tensor.create import shape_of
 from lazulite.tensor.host import HostMethods
 from lazulite.tensor.logic import LogicMethods
 from lazulite.tensor.picking import host_positions, position_node
@@ -206,6 +207,7 @@ class GatherMethods(LogicMethods, ArrangeMethods, ScanMethods, HostMethods):
         """Where this vector of bools is true; with a size filled up with -1."""
         if size is None:
             return host_positions(self)[0]  # type: ignore[no-any-return]
+        (size,) = shape_of("nonzero", (size,))
         from lazulite.tensor.compaction import positions_of
 
         flags = widest(self.uop)

@@ -1,9 +1,10 @@
 """What a method says when it is given an argument that it cannot work with.
 
-`guarded` wraps the public methods of a class.  A call that succeeds pays for one more Python call; only
-where one fails with an exception that is not ours are its arguments held against the annotations, and
-the first that does not fit is named.  An exception that no argument explains passes unchanged: that is
-a fault of this package, and must not look like one of the user.
+`guarded` wraps the public methods of a class.  A call that succeeds pays for one more Python call.  An error of
+ours is given the name of the method that the user called, whichever inner one found the fault.  Only where a
+call fails with another exception are its arguments held against the annotations, and the first that does not
+fit is named.  An exception that no argument explains passes unchanged: that is a fault of this package, and
+must not look like one of the user.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from functools import update_wrapper
 from types import FunctionType
 from typing import Any, NoReturn, TypeVar
 
-from lazulite.base.errors import ArgumentError, DTypeError, LazuliteError, nearest, point_home
+from lazulite.base.errors import ArgumentError, DTypeError, LazuliteError, StageError, nearest, point_home
 from lazulite.base.origin import find_frame
 from lazulite.ir.dtype import DType
 from lazulite.tensor.base import Base, plain_scalar
@@ -24,12 +25,12 @@ C = TypeVar("C", bound=type)
 _OPERATORS = (
     "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift",
 )  # fmt: skip
-_SPECIAL = frozenset(
-    {"__init__", "__getitem__", "__setitem__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"}
+_OPERATOR_METHODS = frozenset(
+    {"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"}
     | {f"__{prefix}{name}__" for prefix in ("", "r", "i") for name in _OPERATORS}
 )
-_INNER = frozenset({"Tensor", "copy_out", "copy_in", "allocate"})
-"""Functions whose name in an error gives way to that of the method which the user called."""
+_NAMES = {"__init__": "Tensor", "__getitem__": "getitem", "__setitem__": "setitem"}
+"""Special methods by their names in an error."""
 _CAUGHT = (
     LazuliteError, TypeError, AttributeError, ValueError, IndexError, KeyError, OverflowError, ZeroDivisionError,
 )  # fmt: skip
@@ -41,7 +42,7 @@ def guarded(cls: C) -> C:
     for base in reversed(cls.__mro__):
         found |= vars(base)
     for name, member in found.items():
-        if name.startswith("_") and name not in _SPECIAL:
+        if name.startswith("_") and name not in _OPERATOR_METHODS and name not in _NAMES:
             continue
         if isinstance(member, classmethod | staticmethod):
             setattr(cls, name, type(member)(_guarded(member.__func__, name)))
@@ -51,9 +52,10 @@ def guarded(cls: C) -> C:
 
 
 def guard_module(space: dict[str, Any]) -> None:
-    """The public functions among the names of a module guarded, in place."""
+    """The public functions of a module (of a package, of its modules) guarded, in place."""
+    home = space["__name__"]
     for name, found in list(space.items()):
-        if isinstance(found, FunctionType) and not name.startswith("_") and found is not guard_module:
+        if isinstance(found, FunctionType) and not name.startswith("_") and found.__module__.startswith(home):
             space[name] = _guarded(found, name)
 
 
@@ -75,16 +77,20 @@ def _guarded(method: Callable[..., Any], name: str) -> Callable[..., Any]:
 
 
 def _tell(error: Exception, method: Callable[..., Any], name: str, args: Any, kwargs: Any) -> None:
-    """Raise what the user can act on; return where the exception may pass as it is."""
-    caller = sys._getframe(2)
-    if find_frame(2)[0] is not caller:
-        return  # another method of ours called this one
-    shown = "Tensor" if name == "__init__" else name.strip("_")
-    if isinstance(error, LazuliteError):
-        if error.function in _INNER:
+    """Raise what the user can act on; return where the exception may pass, an error of ours under its new name."""
+    shown = name.strip("_") if name in _OPERATOR_METHODS else _NAMES.get(name, name)
+    if not isinstance(error, LazuliteError):
+        if _called_by_user():
+            _hold_against_signature(error, method, shown, args, kwargs)
+    elif not error.told and not isinstance(error, StageError):
+        if name not in _OPERATOR_METHODS or error.function == "Tensor":  # operators go by what they stand for
             error.function = shown
-        return
-    _hold_against_signature(error, method, shown, args, kwargs)
+        error.told = _called_by_user()
+
+
+def _called_by_user() -> bool:
+    """Whether the guarded method was called from outside of this package, not by another method of ours."""
+    return find_frame(4)[0] is sys._getframe(3)
 
 
 def _hold_against_signature(error: Exception, method: Callable[..., Any], name: str, args: Any, kwargs: Any) -> None:
@@ -140,11 +146,15 @@ def _integer(value: Any) -> bool:
 
 
 def _integers(value: Any) -> bool:
-    return isinstance(value, Sequence) and not isinstance(value, str | bytes) and all(map(_integer, value))
+    return _sequence(value) and all(map(_integer, value))
+
+
+def _sequence(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes)
 
 
 def _devices(value: Any) -> bool:
-    names = value if isinstance(value, list | tuple) else (value or "",)
+    names = value if isinstance(value, list | tuple) else ("" if value is None else value,)
     return all(isinstance(name, str) for name in names)
 
 
@@ -157,6 +167,10 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "Sequence[int]": ("several integers", _integers),
     "Shape": ("several integers", _integers),
     "Axes": ("an axis, several, or None", lambda value: value is None or _integer(value) or _integers(value)),
+    "Sequence[Any]": ("a sequence", _sequence),
+    "Sequence[str]": ("several names", _sequence),
+    "Sequence[Tensor]": ("several tensors", _sequence),
+    "Sizes": ("an integer or several", lambda value: _integer(value) or _integers(value)),
     "DTypeLike": ("a dtype", lambda value: isinstance(value, DType | str)),
     "DeviceLike": ("the name of a device, several names, or None", _devices),
     "list[Any]": ("a list", lambda value: isinstance(value, list | tuple)),

@@ -15,7 +15,7 @@ from lazulite.ir.dtype import dtypes
 from lazulite.ir.uop import UOp
 from lazulite.tensor.activations import ActivationMethods
 from lazulite.tensor.base import expanded
-from lazulite.tensor.create import CreateMethods
+from lazulite.tensor.create import CreateMethods, shape_of
 from lazulite.tensor.picking import refuse_outside
 from lazulite.tensor.products import ProductMethods
 
@@ -31,7 +31,8 @@ class LossMethods(ActivationMethods, ProductMethods, CreateMethods):
         >>> Tensor([0, 2]).one_hot(3).tolist()
         [[1, 0, 0], [0, 0, 1]]
         """
-        return self._derived(self._matches("one_hot", num_classes, len(self.shape)).cast(dtypes.int32))
+        (count,) = shape_of("one_hot", (num_classes,))
+        return self._derived(self._matches("one_hot", count, len(self.shape)).cast(dtypes.int32))
 
     def _matches(self, function: str, num_classes: int, axis: int) -> UOp:
         """Where the class along a new axis is this one's number."""
@@ -44,6 +45,16 @@ class LossMethods(ActivationMethods, ProductMethods, CreateMethods):
         wide = dtypes.promote(self.dtype, dtypes.int32)
         wide = wide if wide.is_int else dtypes.int64
         return expanded(own.cast(wide), shape).eq(expanded(column.cast(wide), shape))
+
+    def _class_axis(self, function: str) -> int:
+        """The axis of the classes: the second one, the only one of a vector."""
+        if not self.shape:
+            raise ShapeError(function, "scores have an axis of classes, got a single number", about={"scores": self})
+        return min(1, len(self.shape) - 1)
+
+    def _counted(self, ignored: int) -> Self:
+        """Which of these class numbers count: all but one, which their type need not hold."""
+        return self.cast(types.promote(self.dtype, dtypes.int32)).ne(ignored)
 
     def _of_class(self, function: str, classes: Self, axis: int, ignored: int | None = None) -> Self:
         """The element of each class number along an axis, which goes; 0 for a number outside."""
@@ -77,13 +88,13 @@ class LossMethods(ActivationMethods, ProductMethods, CreateMethods):
         2.0
         """
         classes = self._tensor("nll_loss", Y)
-        axis = min(1, max(len(self.shape) - 1, 0))
+        axis = self._class_axis("nll_loss")
         chosen = -self._of_class("nll_loss", classes, axis, ignore_index)
         if weight is None and ignore_index is None:
             return chosen._reduce_loss("nll_loss", reduction)
         counted = chosen.ones_like() if weight is None else self._class_weight(weight, classes, axis, ignore_index)
         if ignore_index is not None:
-            counted = classes.eq(ignore_index).where(0, counted)
+            counted = classes._counted(ignore_index).where(counted, 0)
         return counted.ne(0).where(chosen * counted, 0)._reduce_loss("nll_loss", reduction, counted)
 
     def _class_weight(self, weight: Self, classes: Self, axis: int, ignored: int | None) -> Self:
@@ -100,12 +111,12 @@ class LossMethods(ActivationMethods, ProductMethods, CreateMethods):
         0.6931
         """
         function = "sparse_categorical_crossentropy"
-        classes, axis = self._tensor(function, Y), len(self.shape) - 1
+        classes, axis = self._tensor(function, Y), max(self._class_axis(function), len(self.shape) - 1)
         logs = self.log_softmax(axis)
         loss = -logs._of_class(function, classes, axis, ignore_index) * (1 - label_smoothing)
         if label_smoothing:
             loss = loss - logs.mean(axis) * label_smoothing
-        counted = classes.cast(types.promote(classes.dtype, dtypes.int32)).ne(ignore_index)
+        counted = classes._counted(ignore_index)
         return counted.where(loss, 0)._reduce_loss(function, reduction, counted)
 
     def cross_entropy(
@@ -123,7 +134,7 @@ class LossMethods(ActivationMethods, ProductMethods, CreateMethods):
         if not 0 <= label_smoothing <= 1:
             raise ArgumentError("cross_entropy", f"label_smoothing is from 0 to 1, got {label_smoothing}")
         targets = self._tensor("cross_entropy", Y)
-        axis = min(1, max(len(self.shape) - 1, 0))
+        axis = self._class_axis("cross_entropy")
         logs = self.log_softmax(axis)
         column = None if weight is None else weight.reshape((-1,) + (1,) * (len(self.shape) - axis - 1))
         smooth = None
@@ -134,12 +145,12 @@ class LossMethods(ActivationMethods, ProductMethods, CreateMethods):
             loss = -terms.sum(axis) * (1 - label_smoothing)
             return (loss if smooth is None else loss - smooth)._reduce_loss("cross_entropy", reduction)
         loss = -logs._of_class("cross_entropy", targets, axis, ignore_index)
-        counted = targets.ne(ignore_index)
+        counts = counted = targets._counted(ignore_index)
         if weight is not None:
             share = self._class_weight(weight, targets, axis, ignore_index)
-            loss, counted = counted.where(loss * share, 0), counted.where(share, 0)
+            loss, counted = loss * share, counts.where(share, 0)
         loss = loss * (1 - label_smoothing)
-        loss = targets.ne(ignore_index).where(loss if smooth is None else loss - smooth, 0)
+        loss = counts.where(loss if smooth is None else loss - smooth, 0)
         return loss._reduce_loss("cross_entropy", reduction, counted)
 
     def binary_crossentropy(self, Y: Any, reduction: str = "mean") -> Self:

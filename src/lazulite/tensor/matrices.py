@@ -115,6 +115,8 @@ class MatrixMethods(ProductMethods, DiagonalMethods):
                     about={"left": self, "right": right},
                 )  # fmt: skip
             dims = (list(range(len(self.shape) - dims, len(self.shape))), list(range(dims)))
+        if not isinstance(dims, Sequence) or len(dims) != 2:
+            raise ArgumentError("tensordot", f"dims is a number of axes or two lists of them, got {dims!r:.60}")
         mine, theirs = [
             [one_axis("tensordot", axis, len(x.shape)) for axis in _listed(part)]
             for x, part in zip((self, right), dims, strict=True)

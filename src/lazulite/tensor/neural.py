@@ -50,6 +50,11 @@ class NeuralMethods(NormMethods, PatternMethods, PoolMethods, ResampleMethods, R
                     about={"query": self, "key": key, "value": value}, hint="heads are axis -3",
                 )  # fmt: skip
             key, value = [part.repeat_interleave(self.shape[-3] // part.shape[-3], -3) for part in (key, value)]
+        if any(len(part.shape) < 2 or not part.shape[-1] for part in (self, key)):
+            raise ShapeError(
+                "scaled_dot_product_attention", f"needs (.., positions, features), got {self.shape} and {key.shape}",
+                about={"query": self, "key": key, "value": value},
+            )  # fmt: skip
         wide = wide_dtype(self.dtype)
         scale = 1 / math.sqrt(self.shape[-1]) if scale is None else scale
         scores = self._derived(self.uop.cast(wide)).matmul(key.transpose(-2, -1)) * scale

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, Self
 
-from lazulite.base.errors import ArgumentError, ShapeError
-from lazulite.tensor.base import Axes, DTypeLike, as_dtype, float_dtype, some_axes, wide_dtype
+from lazulite.base.errors import ArgumentError, AxisError, ShapeError
+from lazulite.tensor.base import Axes, DTypeLike, as_dtype, float_dtype, one_axis, sizes_argument, some_axes, wide_dtype
 from lazulite.tensor.functions import FunctionMethods
 from lazulite.tensor.products import ProductMethods
 
@@ -58,7 +58,10 @@ class NormMethods(FunctionMethods, ProductMethods):
         """
         if len(self.shape) < 2:
             raise ShapeError("matrix_norm", f"a matrix has two axes, got {self.shape}", about={"tensor": self})
-        rows, columns = [some_axes("matrix_norm", axis, len(self.shape))[0] for axis in dim]
+        axes = [one_axis("matrix_norm", axis, len(self.shape)) for axis in sizes_argument("matrix_norm", dim)]
+        if len(set(axes)) != 2:
+            raise AxisError("matrix_norm", f"two axes are needed, got {dim}", about={"tensor": self})
+        rows, columns = axes
         if ord == "fro":
             return self.vector_norm(2, (rows, columns), keepdim, dtype)
         x: Self = self if dtype is None else self.cast(dtype)

@@ -64,7 +64,10 @@ class PartMethods(IndexMethods, GatherMethods, DiagonalMethods, CreateMethods):
         >>> [part.tolist() for part in Tensor([[1, 2], [3, 4]]).unbind(1)]
         [[1, 3], [2, 4]]
         """
-        return tuple([self.select(dim, place) for place in range(self.shape[one_axis("unbind", dim, len(self.shape))])])
+        axis = one_axis("unbind", dim, len(self.shape))
+        if not self.shape:
+            raise ShapeError("unbind", "a tensor without axes has no parts", about={"tensor": self})
+        return tuple([self.select(axis, place) for place in range(self.shape[axis])])
 
     # --- several parts --------------------------------------------------------------------------------
 
@@ -84,7 +87,8 @@ class PartMethods(IndexMethods, GatherMethods, DiagonalMethods, CreateMethods):
                 raise ShapeError("tensor_split", f"cannot make {given} parts", about={"tensor": self})
             small, larger = divmod(size, given)
             given = [number * small + min(number, larger) for number in range(1, given)]
-        bounds = [slice(*pair) for pair in zip([None, *given], [*given, None], strict=True)]
+        cuts = sizes_argument("tensor_split", given)
+        bounds = [slice(*pair) for pair in zip([None, *cuts], [*cuts, None], strict=True)]
         return tuple([self[(*[slice(None)] * axis, part)] for part in bounds])
 
     def hsplit(self, indices_or_sections: Any) -> tuple[Self, ...]:

@@ -150,8 +150,8 @@ def _masks_as_positions(tensor: Any, raw: list[Any]) -> list[Any]:
             continue
         host = not isinstance(part, Base)
         found = tensor._tensor("getitem", list(part) if isinstance(part, tuple) else part)
-        if host and not found.numel():
-            found = found.cast(dtypes.int32)
+        if not hasattr(part, "dtype") and not found.numel():
+            found = found.cast(dtypes.int32)  # an empty list does not say what it holds
         if found.dtype is dtypes.bool:
             result += [_FromHost(p, size) for p, size in zip(host_positions(found), found.shape, strict=True)]
         else:

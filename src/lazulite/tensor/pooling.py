@@ -140,12 +140,12 @@ class _Pooling:
         """Elements missing for a last partial window; it must begin inside the tensor or its front padding."""
         reach = self.dilation[axis] * (self.kernel[axis] - 1) + 1
         size, step = self.padded[axis], self.stride[axis]
-        if not ceil_mode or size < reach or step < 1:
+        if not ceil_mode or step < 1:
             return 0
         count = -(-(size - reach) // step) + 1
         if (count - 1) * step >= shape[axis] + self.padding[axis][0]:
             count -= 1
-        return max((count - 1) * step + reach - size, 0)
+        return max((count - 1) * step + reach - size, 0) if count > 0 else 0
 
     def around(self) -> list[tuple[int, int]]:
         pairs = zip(self.padding, self.beyond, strict=True)

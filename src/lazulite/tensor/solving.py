@@ -219,6 +219,8 @@ def cholesky_solve(b: Tensor, factor: Tensor, upper: bool) -> Tensor:
 
 
 def columns_of(a: Any, b: Any) -> tuple[Any, bool]:
-    """The right side as matrices, and whether it was vectors."""
+    """The right side as matrices, and whether it was vectors; ShapeError for a single number."""
+    if not b.shape:
+        raise ShapeError("solve", f"the right side of {a.shape} has no axis", about={"matrices": a, "right side": b})
     vectors = b.ndim == 1 or (b.ndim == a.ndim - 1 and b.shape == a.shape[:-1])
     return (b.unsqueeze(-1) if vectors else b), vectors

@@ -16,7 +16,7 @@ from lazulite.ir.dtype import DType, dtypes
 from lazulite.ir.size import most
 from lazulite.ir.uop import UOp
 from lazulite.ir.widest import widest
-from lazulite.tensor.base import counted, one_axis
+from lazulite.tensor.base import counted, one_axis, sizes_argument
 from lazulite.tensor.gather import GatherMethods
 
 _UNSIGNED = {1: dtypes.uint8, 2: dtypes.uint16, 4: dtypes.uint32, 8: dtypes.uint64}
@@ -59,6 +59,7 @@ class SortMethods(GatherMethods):
         [[3, 2], [0, 2]]
         """
         size = self.shape[one_axis("topk", dim, len(self.shape))] if self.shape else 1
+        (k,) = sizes_argument("topk", (k,))
         if not 0 <= k <= size:
             raise ArgumentError("topk", f"k is from 0 to the {size} elements of the axis, got {k}")
         order = self._order("topk", dim, largest, (0, k))
@@ -71,6 +72,7 @@ class SortMethods(GatherMethods):
         [2, 2]
         """
         size = self.shape[one_axis("kthvalue", dim, len(self.shape))] if self.shape else 1
+        (k,) = sizes_argument("kthvalue", (k,))
         if not 1 <= k <= size:
             raise ArgumentError("kthvalue", f"k is from 1 to the {size} elements of the axis, got {k}")
         return self._of_rank("kthvalue", k, dim, keepdim)

@@ -13,7 +13,7 @@ from typing import Any, Self
 from lazulite.base.errors import ArgumentError, DTypeError, ShapeError
 from lazulite.ir.dtype import Scalar, dtypes
 from lazulite.ir.uop import UOp
-from lazulite.tensor.base import Axes, DTypeLike, constant, one_axis
+from lazulite.tensor.base import Axes, DTypeLike, constant, one_axis, sizes_argument
 from lazulite.tensor.placing import PlaceMethods
 from lazulite.tensor.products import ProductMethods
 from lazulite.tensor.special import SpecialMethods
@@ -373,7 +373,7 @@ class StatisticsMethods(SpecialMethods, ProductMethods, PlaceMethods):
         >>> Tensor([[1, 2], [3, 4]]).sum_to_size(1, 2).tolist()
         [[4, 6]]
         """
-        target = tuple(size[0]) if size and not isinstance(size[0], int) else size
+        target = sizes_argument("sum_to_size", size[0], size[1:]) if size else ()
         lead = len(self.shape) - len(target)
         fits = lead >= 0 and all(n in (1, own) for n, own in zip(target, self.shape[max(lead, 0) :], strict=False))
         if not fits:

@@ -64,6 +64,7 @@ def test_splitting_by_size_and_by_count() -> None:
 
     assert [[0, 1], [2, 3], [4]] == [part.tolist() for part in x.split(2)] == [part.tolist() for part in x.chunk(3)]
     assert [(0,)] == [part.shape for part in Tensor.zeros(0).split(2)]
+    assert [(0,), (0,)] == [part.shape for part in Tensor.zeros(0).chunk(2)]
     for wrong in (lambda: x.split(0), lambda: x.split([1, 2]), lambda: x.chunk(0)):
         with pytest.raises(ShapeError):
             wrong()

@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
-from lazulite import ArgumentError, DTypeError, LazuliteError, StageError, Tensor
+from lazulite import ArgumentError, DTypeError, LazuliteError, StageError, Tensor, fft, linalg, vmap
+from lazulite.nn import functional
 
 OPERATORS = ["__add__", "__getitem__", "__matmul__", "__pow__", "__lshift__", "__lt__", "__floordiv__", "__and__"]
 PUBLIC = [n for n in dir(Tensor) if not n.startswith("_") and callable(getattr(Tensor, n))] + OPERATORS
+FUNCTIONS = [(space, name) for space in (functional, fft, linalg) for name, found in vars(space).items()
+             if inspect.isfunction(found) and not name.startswith("_") and found.__module__.startswith(space.__name__)]  # fmt: skip
 EXPECTED = (TypeError, ValueError, IndexError, OverflowError, LazuliteError)
 
 
@@ -24,9 +27,15 @@ def nonsense() -> list[Any]:
             Tensor([1.0, 2.0]), Tensor([[1, 2], [3, 4]]), (1, 2, 3, 4, 5), range(3), lambda: 1]  # fmt: skip
 
 
-def calls(name: str) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
+def owners() -> list[Tensor]:
+    """Tensors of shapes and types that a method may not have been thought for."""
+    return [Tensor([[1.0, 2.0], [3.0, 4.0]]), Tensor(2.5), Tensor(3), Tensor([]), Tensor.zeros(0, 3), Tensor([1, 2]),
+            Tensor([True]), Tensor.ones(1, 2, 4, 4), Tensor([1.0], dtype="float16")]  # fmt: skip
+
+
+def calls(function: Any) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
     """Arguments of the wrong kind: in front, twice, behind a right one, and for each parameter by name."""
-    parameters = [p for p in inspect.signature(getattr(Tensor, name)).parameters.values() if p.name != "self"]
+    parameters = [p for p in inspect.signature(function).parameters.values() if p.name != "self"]
     for value in nonsense():
         yield from (((value,), {}), ((value, value), {}), ((Tensor([1.0, 2.0]), value), {}))
         for parameter in parameters:
@@ -41,12 +50,40 @@ def names_the_method(error: Exception, name: str) -> bool:
 
 @pytest.mark.parametrize("name", PUBLIC)
 def test_arguments_that_make_no_sense_are_refused_in_words(name: str) -> None:
-    for positional, named in calls(name):
-        owner = Tensor([[1.0, 2.0], [3.0, 4.0]])
+    for number, (positional, named) in enumerate(calls(getattr(Tensor, name))):
+        owner = owners()[number % len(owners())]
         try:
             getattr(owner, name)(*positional, **named)
         except EXPECTED as error:
             assert names_the_method(error, name) and not isinstance(error, StageError), (positional, named, str(error))
+
+
+@pytest.mark.parametrize(("space", "name"), FUNCTIONS, ids=lambda each: getattr(each, "__name__", each))
+def test_tensors_that_a_function_is_not_made_for_are_refused_by_its_name(space: Any, name: str) -> None:
+    for first in owners():
+        for others in ((), *[(owner,) for owner in owners()], (2, "x"), (Tensor([1.0]), Tensor([0]))):
+            try:
+                getattr(space, name)(first, *others)
+            except LazuliteError as error:
+                assert name == error.function and not isinstance(error, StageError), (first, others, str(error))
+            except OverflowError as error:
+                assert name in str(error)
+
+
+def test_the_fault_bears_the_name_of_the_method_that_was_called_not_of_one_that_it_uses() -> None:
+    x, y = Tensor([1.0, 2.0]), Tensor([1.0, 2.0, 3.0])
+
+    def write() -> None:
+        x[7] = 1
+
+    for wrong, name in (
+        (lambda: functional.mse_loss(x, y), "mse_loss"), (lambda: x.softmin(3), "softmin"), (lambda: x.add_(y), "add_"),
+        (lambda: x + y, "add"), (write, "setitem"), (lambda: Tensor("x"), "Tensor"), (lambda: x.view(3), "view"),
+        (lambda: vmap(lambda row: row.softmin(3))(y), "softmin"),
+    ):  # fmt: skip
+        with pytest.raises(LazuliteError) as caught:
+            wrong()
+        assert name == caught.value.function, str(caught.value)
 
 
 def test_the_argument_that_does_not_fit_is_named_with_what_it_should_be() -> None:

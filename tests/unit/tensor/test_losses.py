@@ -17,6 +17,28 @@ def test_classes_become_vectors() -> None:
         Tensor([0.0]).one_hot(2)
 
 
+def test_the_number_of_classes_is_an_integer() -> None:
+    for wrong in (1.5, "x", -2, None, Tensor(1.5)):
+        with pytest.raises((ShapeError, DTypeError), match="one_hot:"):
+            Tensor([0, 1]).one_hot(wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int64", "uint64"])
+def test_class_numbers_of_any_integer_type_are_held_against_the_ignored_one(dtype: str) -> None:
+    scores, classes = Tensor([[0.0, 0.0], [1.0, 3.0]]), Tensor([1, 0], dtype=dtype)
+    expected = scores.cross_entropy(classes.int()).item()
+
+    assert expected == scores.cross_entropy(classes).item()
+    assert expected == scores.log_softmax().nll_loss(classes, ignore_index=-100).item()
+
+
+def test_a_single_number_is_no_score() -> None:
+    number = Tensor(2.0)
+    for loss in (number.cross_entropy, number.nll_loss, number.sparse_categorical_crossentropy):
+        with pytest.raises(ShapeError, match="scores have an axis of classes"):
+            loss(Tensor(0))
+
+
 def test_ignored_rows_do_not_take_part_in_the_mean() -> None:
     """B083"""
     logits, targets = Tensor([[1.0, 2.0], [3.0, 0.4], [0.0, 1.0]]), Tensor([-100, 1, 0])

@@ -156,6 +156,17 @@ def test_a_mask_over_several_axes_reads_and_writes() -> None:
     assert array.tolist() == tensor.tolist()
 
 
+@pytest.mark.parametrize("shape", [(0, 2, 3), (2, 0, 3), (0,)])
+def test_a_mask_without_elements_is_a_mask(shape: tuple[int, ...]) -> None:
+    """A5"""
+    array, mask = np.zeros(shape, dtype=np.int32), np.zeros(shape[:2], dtype=bool)
+    tensor = Tensor(array)
+    tensor[mask] = 5
+
+    assert array[mask].shape == tensor[mask].shape == tensor[Tensor(mask)].shape
+    assert array[[]].shape == tensor[[]].shape and array.tolist() == tensor.tolist()
+
+
 def test_positions_of_a_tensor_that_lie_outside_read_zero_and_write_nothing() -> None:
     tensor = Tensor([1, 2, 3])
     wide = Tensor([1 << 40, -(1 << 40), 2], dtype=dtypes.int64)

@@ -20,6 +20,16 @@ def test_positions_lead_to_the_maxima(facts: dict[str, int]) -> None:
     assert np.take_along_axis(rows, picked, 1).tolist() == maxima.numpy().reshape(6, -1).tolist()
 
 
+def test_ceil_mode_pools_an_axis_that_is_smaller_than_the_window() -> None:
+    """B095"""
+    x = Tensor([[1.0, 2.0, 6.0]])
+
+    assert [[6.0]] == x.max_pool2d((1, 4), stride=(1, 3), ceil_mode=True).tolist()
+    assert [[3.0]] == x.avg_pool2d((1, 4), stride=(1, 3), ceil_mode=True).tolist()
+    with pytest.raises(ShapeError, match="no window of size 4"):
+        x.max_pool2d((1, 4), stride=(1, 3))
+
+
 def test_the_first_of_equals_and_of_nans_counts() -> None:
     x = Tensor([[4.0, 4.0, 1.0, math.nan], [4.0, 4.0, math.nan, 2.0]])
 

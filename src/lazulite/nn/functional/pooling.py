@@ -6,25 +6,40 @@ them; the others are Tensor methods.
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from lazulite.base.errors import ArgumentError, ShapeError
+from lazulite.tensor.create import shape_of
 from lazulite.tensor.products import each_axis
 from lazulite.tensor.tensor import Tensor
 
 Sizes = int | Sequence[int]
 
 
+def _with_indices(pool: Callable[..., Any]) -> Callable[..., Any]:
+    """A pool that always gives the places, too, by torch's name for it."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return pool(*args, **kwargs, return_indices=True)
+
+    signature = inspect.signature(pool)
+    others = [parameter for name, parameter in signature.parameters.items() if name != "return_indices"]
+    call.__name__ = call.__qualname__ = f"{pool.__name__}_with_indices"
+    call.__doc__ = f"`{pool.__name__}` with `return_indices`: (maxima, places)."
+    vars(call)["__signature__"] = signature.replace(parameters=others)
+    return call
+
+
 def _max_pool(
-    rank: int, with_indices: bool | None, input: Tensor, kernel_size: Sizes, stride: Sizes | None = None,
+    rank: int, input: Tensor, kernel_size: Sizes, stride: Sizes | None = None,
     padding: Sizes = 0, dilation: Sizes = 1, ceil_mode: bool = False, return_indices: bool = False,
 ) -> Any:  # fmt: skip
     kernel = each_axis("max_pool", kernel_size, rank)
     _check_padding("max_pool", kernel, each_axis("max_pool", padding, rank))
-    found = return_indices if with_indices is None else with_indices
-    return input.max_pool2d(kernel, stride or None, dilation, padding, ceil_mode, found)
+    return input.max_pool2d(kernel, stride or None, dilation, padding, ceil_mode, return_indices)
 
 
 def _check_padding(function: str, kernel: Sequence[int], padding: Sequence[int]) -> None:
@@ -42,7 +57,7 @@ def max_pool1d(
     >>> max_pool1d(Tensor([[1, 3, 2, 4]]), 2).tolist()
     [[3, 4]]
     """
-    return _max_pool(1, None, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+    return _max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
 def max_pool2d(
@@ -50,7 +65,7 @@ def max_pool2d(
     ceil_mode: bool = False, return_indices: bool = False,
 ) -> Any:  # fmt: skip
     """`Tensor.max_pool2d` over the last two axes."""
-    return _max_pool(2, None, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+    return _max_pool(2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
 def max_pool3d(
@@ -58,22 +73,12 @@ def max_pool3d(
     ceil_mode: bool = False, return_indices: bool = False,
 ) -> Any:  # fmt: skip
     """`Tensor.max_pool2d` over the last three axes."""
-    return _max_pool(3, None, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+    return _max_pool(3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
-def max_pool1d_with_indices(input: Tensor, *args: Any, **kwargs: Any) -> Any:
-    """`max_pool1d` with `return_indices`: (maxima, places)."""
-    return _max_pool(1, True, input, *args, **kwargs)
-
-
-def max_pool2d_with_indices(input: Tensor, *args: Any, **kwargs: Any) -> Any:
-    """`max_pool2d` with `return_indices`: (maxima, places)."""
-    return _max_pool(2, True, input, *args, **kwargs)
-
-
-def max_pool3d_with_indices(input: Tensor, *args: Any, **kwargs: Any) -> Any:
-    """`max_pool3d` with `return_indices`: (maxima, places)."""
-    return _max_pool(3, True, input, *args, **kwargs)
+max_pool1d_with_indices = _with_indices(max_pool1d)
+max_pool2d_with_indices = _with_indices(max_pool2d)
+max_pool3d_with_indices = _with_indices(max_pool3d)
 
 
 def _max_unpool(
@@ -189,11 +194,10 @@ def _targets(function: str, input: Tensor, output_size: Any, rank: int) -> tuple
     """The new sizes; None keeps one."""
     if input.ndim < rank:
         raise ShapeError(function, f"{input.shape} has fewer than {rank} axes", about={"input": input})
-    given = (output_size,) * rank if output_size is None or isinstance(output_size, int) else tuple(output_size)
-    given = given * rank if len(given) == 1 else given
-    if len(given) != rank:
-        raise ShapeError(function, f"{given} does not give one size for each of {rank} axes")
-    return tuple([old if new is None else new for old, new in zip(input.shape[-rank:], given, strict=True)])
+    given = (None,) * rank if output_size is None else each_axis(function, output_size, rank)
+    return shape_of(
+        function, [old if new is None else new for old, new in zip(input.shape[-rank:], given, strict=True)]
+    )
 
 
 def _bounds(old: int, new: int) -> list[tuple[int, int]]:
@@ -256,13 +260,13 @@ def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
     return _avg_adaptive(3, input, output_size)
 
 
-def _max_adaptive(rank: int, with_indices: bool | None, input: Tensor, output_size: Any, return_indices: bool = False,
+def _max_adaptive(rank: int, input: Tensor, output_size: Any, return_indices: bool = False,
                   ) -> Any:  # fmt: skip
     sizes = _targets("adaptive_max_pool", input, output_size, rank)
     places = []
     for old, new in zip(input.shape[-rank:], sizes, strict=True):
         places.append(_places(input, *_parts(old, new)))
-    return _max_at(input, places, return_indices if with_indices is None else with_indices)
+    return _max_at(input, places, return_indices)
 
 
 def _max_at(input: Tensor, places: Sequence[Tensor], with_indices: bool) -> Any:
@@ -293,36 +297,26 @@ def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = 
     >>> adaptive_max_pool1d(Tensor([[1.0, 2.0, 3.0]]), 2).tolist()
     [[2.0, 3.0]]
     """
-    return _max_adaptive(1, None, input, output_size, return_indices)
+    return _max_adaptive(1, input, output_size, return_indices)
 
 
 def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
     """The maxima of as many parts of the last two axes as asked for; None keeps a size."""
-    return _max_adaptive(2, None, input, output_size, return_indices)
+    return _max_adaptive(2, input, output_size, return_indices)
 
 
 def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
     """The maxima of as many parts of the last three axes as asked for; None keeps a size."""
-    return _max_adaptive(3, None, input, output_size, return_indices)
+    return _max_adaptive(3, input, output_size, return_indices)
 
 
-def adaptive_max_pool1d_with_indices(input: Tensor, *args: Any, **kwargs: Any) -> Any:
-    """`adaptive_max_pool1d` with `return_indices`: (maxima, places)."""
-    return _max_adaptive(1, True, input, *args, **kwargs)
-
-
-def adaptive_max_pool2d_with_indices(input: Tensor, *args: Any, **kwargs: Any) -> Any:
-    """`adaptive_max_pool2d` with `return_indices`: (maxima, places)."""
-    return _max_adaptive(2, True, input, *args, **kwargs)
-
-
-def adaptive_max_pool3d_with_indices(input: Tensor, *args: Any, **kwargs: Any) -> Any:
-    """`adaptive_max_pool3d` with `return_indices`: (maxima, places)."""
-    return _max_adaptive(3, True, input, *args, **kwargs)
+adaptive_max_pool1d_with_indices = _with_indices(adaptive_max_pool1d)
+adaptive_max_pool2d_with_indices = _with_indices(adaptive_max_pool2d)
+adaptive_max_pool3d_with_indices = _with_indices(adaptive_max_pool3d)
 
 
 def _fractional(
-    rank: int, with_indices: bool | None, input: Tensor, kernel_size: Sizes, output_size: Sizes | None = None,
+    rank: int, input: Tensor, kernel_size: Sizes, output_size: Sizes | None = None,
     output_ratio: float | Sequence[float] | None = None, return_indices: bool = False,
     _random_samples: Tensor | None = None,
 ) -> Any:  # fmt: skip
@@ -346,7 +340,7 @@ def _fractional(
         draw = samples[..., axis if rank == 3 else rank - 1 - axis].reshape((*batched.shape[:2], 1))
         begin = _fractional_begins(draw, size, new, wide)
         places.append(begin.unsqueeze(-1) + Tensor.arange(wide, device=input.device))
-    found = _max_at(batched, places, return_indices if with_indices is None else with_indices)
+    found = _max_at(batched, places, return_indices)
     if batched is input:
         return found
     return tuple([part.squeeze(0) for part in found]) if isinstance(found, tuple) else found.squeeze(0)
@@ -372,7 +366,7 @@ def fractional_max_pool2d(
     >>> fractional_max_pool2d(Tensor([[[1.0, 2.0], [3.0, 4.0]]]), 2, output_size=1).tolist()
     [[[4.0]]]
     """
-    return _fractional(2, None, input, kernel_size, output_size, output_ratio, return_indices, _random_samples)
+    return _fractional(2, input, kernel_size, output_size, output_ratio, return_indices, _random_samples)
 
 
 def fractional_max_pool3d(
@@ -381,14 +375,8 @@ def fractional_max_pool3d(
     _random_samples: Tensor | None = None,
 ) -> Any:  # fmt: skip
     """`fractional_max_pool2d` over three axes."""
-    return _fractional(3, None, input, kernel_size, output_size, output_ratio, return_indices, _random_samples)
+    return _fractional(3, input, kernel_size, output_size, output_ratio, return_indices, _random_samples)
 
 
-def fractional_max_pool2d_with_indices(input: Tensor, *args: Any, **kwargs: Any) -> Any:
-    """`fractional_max_pool2d` with `return_indices`: (maxima, places)."""
-    return _fractional(2, True, input, *args, **kwargs)
-
-
-def fractional_max_pool3d_with_indices(input: Tensor, *args: Any, **kwargs: Any) -> Any:
-    """`fractional_max_pool3d` with `return_indices`: (maxima, places)."""
-    return _fractional(3, True, input, *args, **kwargs)
+fractional_max_pool2d_with_indices = _with_indices(fractional_max_pool2d)
+fractional_max_pool3d_with_indices = _with_indices(fractional_max_pool3d)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lazulite.base.errors import ArgumentError, ShapeError
+from lazulite.base.errors import ArgumentError, DTypeError, ShapeError
 from lazulite.ir.dtype import dtypes
 from lazulite.tensor.patches import added_columns, window_columns
 from lazulite.tensor.products import each_axis
@@ -104,7 +104,11 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     >>> one_hot(Tensor([0, 2])).tolist()
     [[1, 0, 0], [0, 0, 1]]
     """
-    return tensor.one_hot(int(tensor.max().item()) + 1 if num_classes == -1 else num_classes)
+    if num_classes != -1:
+        return tensor.one_hot(num_classes)
+    if not tensor.dtype.is_int:
+        raise DTypeError("one_hot", f"class numbers are integers, got {tensor.dtype.name}", about={"classes": tensor})
+    return tensor.one_hot(int(tensor.max().item()) + 1)
 
 
 def embedding(
@@ -163,8 +167,13 @@ def embedding_bag(
         raise ArgumentError("embedding_bag", f"mode is 'sum', 'mean' or 'max', not {mode!r}")
     if per_sample_weights is not None and mode != "sum":
         raise ArgumentError("embedding_bag", "per_sample_weights need mode 'sum'")
-    if (input.ndim == 1) is (offsets is None):
+    if input.ndim != (2 if offsets is None else 1):
         raise ShapeError("embedding_bag", "a vector of numbers needs offsets, a matrix of them none")
+    if weight.ndim != 2 or (offsets is not None and offsets.ndim != 1):
+        raise ShapeError(
+            "embedding_bag", "the weight is a matrix, and offsets are a vector",
+            about={"weight": weight} if offsets is None else {"weight": weight, "offsets": offsets},
+        )  # fmt: skip
     rows = embedding(input, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq)
     counted = input.eq(input) if padding_idx is None else input.ne(padding_idx % weight.shape[0])
     if per_sample_weights is not None:
