@@ -10,7 +10,7 @@ from functools import partial
 
 from lazulite.emit.llvm_table import ADD_PAIRS, NATIVE, RANGE_CONTROL, REGISTER_BYTES, UNSIGNED_INDEX
 from lazulite.emit.llvm_transpose import TransposeWriter
-from lazulite.emit.llvm_types import conversion, type_name
+from lazulite.emit.llvm_types import conversion, literal, type_name, vector_literal
 from lazulite.emit.llvm_values import At, form_of
 from lazulite.ir import ops
 from lazulite.ir.dtype import DType, dtypes
@@ -18,9 +18,6 @@ from lazulite.ir.ops import Op
 from lazulite.ir.target import Target
 from lazulite.ir.uop import UOp
 from lazulite.kernel.nest import extent
-
-_ALL, _ANY = "@llvm.vector.reduce.and", "@llvm.vector.reduce.or"
-_LANES_OF_BOOL = {ops.AND: _ALL, ops.MIN: _ALL, ops.OR: _ANY, ops.MAX: _ANY}
 
 
 def native(target: Target) -> Callable[[UOp], bool]:
@@ -155,6 +152,9 @@ class ComputeWriter(TransposeWriter):
             new = dtypes.int32
         result = type_name(new, lanes, bits)
         form = conversion(old, new)
+        if old is dtypes.bool and new.is_float and lanes:
+            one = vector_literal(type_name(new), [literal(new, 1.0)])
+            return self._line(f"select {kind} {{}}, {result} {one}, {result} zeroinitializer")
         if form == "nonzero":
             return self._line(f"{'fcmp une' if old.is_float else 'icmp ne'} {kind} {{}}, zeroinitializer")
         if form.startswith("@"):
@@ -230,12 +230,16 @@ class ComputeWriter(TransposeWriter):
         return parts[0]
 
     def _across(self, op: Op, dtype: DType, vector: str, lanes: int, bits: int) -> str:
-        """Halves of the vector combined until one lane is left; an odd lane waits at the end."""
-        if dtype is dtypes.bool:
-            kind = type_name(dtype, lanes)
-            return self.text.define(self.text.call(_LANES_OF_BOOL[op], "i1", [(kind, vector)], [kind]))
-        waiting = []
+        """Halves of the vector combined until one lane is left; an odd lane waits at the end.
+
+        Where no tree is better than another the code generator chooses.  It also takes a tree of halves of products
+        of bytes for its dot product, of which it then forgets all lanes but the first.
+        """
         scalar = type_name(dtype, 0, bits)
+        if not dtype.is_float:
+            kind, name = type_name(dtype, lanes, bits), NATIVE[op, dtype.kind].removeprefix("@llvm.")
+            return self.text.define(self.text.call(f"@llvm.vector.reduce.{name}", scalar, [(kind, vector)], [kind]))
+        waiting = []
         while lanes > 1:
             kind, half = type_name(dtype, lanes, bits), lanes // 2
             if lanes % 2:

@@ -158,7 +158,7 @@ _MEANINGS: dict[type[steps.Step], str] = {
     steps.Vectorize: "its turns are the lanes of one vector",
     steps.Tile: "its turns are written out and stay in registers",
     steps.Group: "partial results first, so that long sums stay exact",
-    steps.Epilogue: "what is made of the finished tile is computed in vectors along these rows of it",
+    steps.Epilogue: "what is made of the finished tile is computed in loops, in vectors along these rows or lanes",
 }
 
 

@@ -214,7 +214,8 @@ def _take(nest: _Nest, step: Step) -> None:
     elif isinstance(step, Block | Strip | Within):
         raise StageError("kernel.steps", "a kernel without intermediates has no statements to run in blocks")
     elif isinstance(step, Epilogue):
-        nest.leaf(step.range)
+        for name in (step.range, *step.rows):
+            nest.leaf(name)
     elif not isinstance(step, Keep | Prefetch | Stream):
         nest.mark(step.range, _KINDS[type(step)])
 

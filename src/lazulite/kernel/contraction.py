@@ -17,6 +17,7 @@ from math import gcd, prod
 from lazulite.ir import ops
 from lazulite.ir.dtype import NARROW
 from lazulite.ir.uop import UOp, toposort
+from lazulite.kernel.epilogue_choice import choose_epilogue
 from lazulite.kernel.facts import KernelFacts
 from lazulite.kernel.gates import split_gate
 from lazulite.kernel.nest import by_order, count, extent, is_fixed
@@ -90,7 +91,7 @@ class _Scheduler:
         self._order()
         self.plan.steps += [step for load in self._carriers() if (step := self._stage(load))]
         self.plan.steps += self._prefetches()
-        self.plan.steps += map(Epilogue, self._rows_of_memory())
+        self.plan.steps += [*map(Epilogue, self._rows_of_memory())] or self._long_epilogue()
         if self.tile.cost >= _FORK:
             self._share()
         return tuple(self.plan.steps)
@@ -316,10 +317,15 @@ class _Scheduler:
     def _rows_of_memory(self) -> list[Name]:
         """The rows of tiles that lie across memory: those whose turns are neighbours in the result."""
         stores = self.facts.sink.src
-        if len(stores) > 1 or self.facts.stride(stores[0], self.tile.lane) == 1:
+        if any(self.facts.stride(store, self.tile.lane) == 1 for store in stores):
             return []
-        along = [r for r in self.tile.rows if self.facts.stride(stores[0], r) == 1]
+        along = [r for r in self.tile.rows if all(self.facts.stride(store, r) == 1 for store in stores)]
         return [p.row for r in along for p in self.parts[r] if p.row is not None and p.rows >= _FEWEST]
+
+    def _long_epilogue(self) -> list[Epilogue]:
+        tile = self.tile
+        parts = {r: self.parts[r] for r in (*tile.rows, tile.lane)}
+        return choose_epilogue(self.facts, tile.node, tile.lane, parts)
 
     def _is_exact(self) -> bool:
         """Whether no lane is beyond the end of its range."""

@@ -17,6 +17,7 @@ from lazulite.ir.uop import UOp, substitute
 from lazulite.kernel.block_choice import choose_blocks
 from lazulite.kernel.borders import regroup
 from lazulite.kernel.contraction import choose_product
+from lazulite.kernel.epilogue_choice import choose_epilogue
 from lazulite.kernel.facts import KernelFacts
 from lazulite.kernel.gates import split_gate
 from lazulite.kernel.hints import choose_hints
@@ -72,6 +73,10 @@ def choose(kernel: UOp, target: Target) -> tuple[Step, ...]:
     if staged is not None:
         plan.steps.append(staged)
     plan.steps += _keep(facts, lanes, tiles)
+    if tiles.reduction is not None:
+        (lane,) = lanes & tiles.reduction.ranges
+        own = {r: parts[r] for r in tiles.rows if r in tiles.reduction.ranges}
+        plan.steps += choose_epilogue(facts, tiles.reduction, lane, own)
     if tiles.streamed is None:  # a blocked product computes longer than it waits
         plan.steps += choose_hints(facts, lanes)
     if order and _is_worth_threads(facts, lanes, _BLOCKED if tiles.streamed is not None else _STREAMED):

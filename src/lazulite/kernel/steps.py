@@ -18,7 +18,9 @@ partitioning the range `n` makes `n.0` and `n.1`.  `parse(text(steps)) == steps`
     keep 3 1           what is reduced over range 3 is computed into scratch memory, once, also for the same
                        expression over range 1 (which is cut in the same way)
     epilogue 2.1       the tile of a sum waits in scratch memory, and what is made of it is computed in loops over the
-                       tile with vectors along this range, which has been its rows: memory is walked in order
+                       tile with vectors along this range: one that has been its rows, where memory is then walked in
+                       order, or still its lanes, so that one vector of what is made is written out
+    epilogue 1.1.1 3   the same, but for the rows over range 3, which are rows there too
     matrixunit 0.1 by 1.1 over 2.1 2.2
                        a matrix unit computes the sum over the last ranges: the first are rows and the others columns
                        of its result; the innermost range of each is inside of one instruction, further ones count
@@ -126,9 +128,11 @@ class Keep:
 
 @dataclass(frozen=True, slots=True)
 class Epilogue:
-    """What is made of a sum is computed in loops over its tile, whose rows over this range become the lanes."""
+    """What is made of a sum is computed in loops over its tile, whose lanes are its rows or lanes over `range`."""
 
     range: Name
+    rows: tuple[Name, ...] = ()
+    """Rows of the tile that stay rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +199,7 @@ Step = (
 _NUMBERED: dict[str, Callable[[Name, int], Step]] = {
     "split": Split, "partition": Partition, "block": Block, "strip": Strip,
 }  # fmt: skip
-_SINGLE = {kind.__name__.lower(): kind for kind in (Parallel, Vectorize, Tile, Group, Epilogue)}
+_SINGLE = {kind.__name__.lower(): kind for kind in (Parallel, Vectorize, Tile, Group)}
 
 
 def name_text(name: Name) -> str:
@@ -225,6 +229,8 @@ def _line(step: Step) -> str:
     word = type(step).__name__.lower()
     if isinstance(step, Reorder):
         return " ".join([word, *map(name_text, step.ranges)])
+    if isinstance(step, Epilogue):
+        return " ".join([word, *map(name_text, (step.range, *step.rows))])
     if isinstance(step, MatrixUnit):
         rows, columns, depth = (" ".join(map(name_text, names)) for names in (step.rows, step.columns, step.depth))
         return f"{word} {rows} by {columns} over {depth}" + " ".join(["", "as", *step.factors] if step.factors else [])
@@ -259,6 +265,8 @@ def _parse_line(line: str) -> Step:
             return Within(int(number.split()[1]), _parse_line(inner))
         if word == "reorder" and rest:
             return Reorder(tuple(map(_name, rest)))
+        if word == "epilogue" and rest:
+            return Epilogue(_name(rest[0]), tuple(map(_name, rest[1:])))
         if word == "stage" and len(rest) > 1:
             return Stage(int(rest[0]), tuple(map(_axis, rest[1:])))
         if word == "matrixunit":

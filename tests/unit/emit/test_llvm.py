@@ -230,3 +230,18 @@ def test_narrow_elements_are_gathered_from_words(dtype: DType, target: str) -> N
 
     steps = choose(kernel, TARGETS[target])
     assert_close(interpreted(kernel, memory), compiled(kernel, TARGETS[target], steps, memory))
+
+
+@pytest.mark.parametrize("machine", TARGETS)
+@pytest.mark.parametrize("types", [(dtypes.int8, dtypes.uint8), (dtypes.uint8, dtypes.int8), (dtypes.int8,) * 2])
+@pytest.mark.parametrize("op", [ops.ADD, ops.MAX, ops.MIN], ids=lambda op: op.name)
+def test_every_lane_counts_in_what_is_reduced_of_products_of_bytes(machine, types, op):
+    for lanes in (4, 8, 16, 32):
+        t = loop(0, lanes)
+        factors = [load(param(slot, lanes, dtype), t).cast(dtypes.int32) for slot, dtype in enumerate(types, 1)]
+        kernel = sink(store(param(0, 1, dtypes.int32), index(0), reduce(op, factors[0] * factors[1], t)))
+        memory = random_memory(kernel, Random(lanes))
+
+        found = compiled(kernel, TARGETS[machine], (Vectorize((0,)),), memory)
+
+        assert_close(interpreted(kernel, memory), found)

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from lazulite.base.errors import FormatError
 from lazulite.kernel.steps import (
+    Epilogue,
     Group,
     Keep,
     MatrixUnit,
@@ -32,6 +33,7 @@ steps = st.one_of(
     st.builds(Strip, names, numbers),
     st.builds(Reorder, some),
     st.builds(Keep, names, names),
+    st.builds(Epilogue, names, st.lists(names, max_size=2).map(tuple)),
     st.builds(Prefetch, st.integers(0, 31), names, names),
     st.builds(Stream, st.integers(0, 31)),
     st.builds(Stage, st.integers(0, 31), some),

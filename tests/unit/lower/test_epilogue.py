@@ -40,7 +40,7 @@ def transposed_product(m: int, n: int, k: int, *, scaled: bool = False, dtype=dt
     return sink(store(param(0, m * n, dtype), j * m + i, value))
 
 
-def steps_of(rows: int, lanes: int, vectors: int, blocks: int):
+def steps_of(rows: int, lanes: int, vectors: int, blocks: int, epilogue: Epilogue | None = None):
     """Rows, and vectors of columns; with blocks of the sum outside of the rows where there are several."""
     steps = [Split((0,), rows), Tile((0, 1)), Split((1,), lanes * vectors)]
     if vectors > 1:
@@ -49,7 +49,13 @@ def steps_of(rows: int, lanes: int, vectors: int, blocks: int):
         steps += [Vectorize((1, 1))]
     if blocks > 1:
         steps += [Split((2,), blocks), Reorder(((2, 0), (0, 0), (1, 0)))]
-    return (*steps, Epilogue((0, 1)))
+    return (*steps, epilogue or Epilogue((0, 1)))
+
+
+def along_lanes(vectors: int, kept: str) -> Epilogue:
+    """Loops over the tile with the lanes that it has; "rows" or "vectors" of it stay as they are."""
+    rows = {"rows": ((0, 1),), "vectors": ((1, 1, 0),) if vectors > 1 else (), "": ()}[kept]
+    return Epilogue((1, 1, 1) if vectors > 1 else (1, 1), rows)
 
 
 @pytest.mark.parametrize("machine", TARGETS)
@@ -66,6 +72,32 @@ def test_every_tile_is_finished_where_it_belongs(machine, m, n, k, rows, lanes, 
     found = compiled(kernel, TARGETS[machine], steps_of(rows, lanes, vectors, blocks), memory)
 
     assert_close(interpreted(kernel, memory), found)
+
+
+@pytest.mark.parametrize("machine", TARGETS)
+@settings(max_examples=8)
+@given(
+    m=st.integers(2, 30), n=st.integers(2, 40), k=st.integers(2, 20), rows=st.integers(2, 18),
+    lanes=st.sampled_from([2, 4, 8, 16]), vectors=st.integers(1, 3), blocks=st.sampled_from([1, 3, 8]),
+    scaled=st.booleans(), kept=st.sampled_from(["", "rows", "vectors"]),
+)  # fmt: skip
+def test_the_same_holds_in_loops_with_the_lanes_of_the_sum(
+    machine, m, n, k, rows, lanes, vectors, blocks, scaled, kept
+):
+    kernel, steps = transposed_product(m, n, k, scaled=scaled), steps_of(rows, lanes, vectors, blocks)
+    memory = random_memory(kernel, Random(m * n * k))
+
+    found = compiled(kernel, TARGETS[machine], (*steps[:-1], along_lanes(vectors, kept)), memory)
+
+    assert_close(interpreted(kernel, memory), found)
+
+
+@pytest.mark.parametrize(("kept", "written"), [("", 1), ("rows", 16), ("vectors", 2)])
+def test_what_is_made_of_a_tile_is_written_out_once_but_for_rows_that_are_kept(kept, written):
+    steps = steps_of(16, 16, 2, 1, along_lanes(2, kept))
+    text = Writer(lowered(transposed_product(64, 64, 64, scaled=True), TARGETS["widest"], steps), "k").write()
+
+    assert written == text.count(" fmul <16 x float>")
 
 
 def test_memory_is_read_and_written_in_order():
@@ -96,10 +128,45 @@ def test_a_sum_of_one_turn_has_no_tile():
     assert_close(interpreted(kernel, memory), compiled(kernel, TARGETS["widest"], steps, memory))
 
 
-def test_two_sums_in_one_statement_are_rejected():
-    i, j, t = loop(0, 8), loop(1, 16), loop(2, 4)
-    both = [reduce(ops.ADD, load(param(n, 8 * 16 * 4), (i * 16 + j) * 4 + t) * n, t) for n in (1, 2)]
-    kernel = sink(store(param(0, 128), j * 8 + i, both[0] * both[1]))
+@pytest.mark.parametrize("epilogue", [Epilogue((0, 1)), Epilogue((1, 1)), Epilogue((1, 1), ((0, 1),))])
+def test_another_sum_is_part_of_what_is_made_of_the_longest(epilogue):
+    i, j, t, u = loop(0, 8), loop(1, 16), loop(2, 4), loop(3, 3)
+    product = reduce(ops.ADD, load(param(1, 32), i * 4 + t) * load(param(2, 64), t * 16 + j), t)
+    other = reduce(ops.MAX, load(param(3, 8 * 16 * 3), (i * 16 + j) * 3 + u), u)
+    kernel = sink(store(param(0, 128), j * 8 + i, product * other))
+    memory = random_memory(kernel, Random(2))
 
-    with pytest.raises(StageError, match="one sum"):
+    found = compiled(kernel, TARGETS["widest"], steps_of(4, 16, 1, 1, epilogue), memory)
+
+    assert_close(interpreted(kernel, memory), found)
+
+
+def test_statements_over_one_tile_share_its_memory():
+    i, j, t = loop(0, 8), loop(1, 16), loop(2, 4)
+    total = reduce(ops.ADD, load(param(2, 32), i * 4 + t) * load(param(3, 64), t * 16 + j), t)
+    places = j * 8 + i
+    kernel = sink(store(param(0, 128), places, total), store(param(1, 128), places, total.maximum(0.0)))
+    memory = random_memory(kernel, Random(3))
+    linear = lowered(kernel, TARGETS["widest"], steps_of(4, 16, 1, 1))
+
+    assert 2 == len({node.src[0] for node in listed(linear, ops.STORE) if node.src[0].op is ops.SCRATCH})
+    assert_close(interpreted(kernel, memory), compiled(kernel, TARGETS["widest"], steps_of(4, 16, 1, 1), memory))
+
+
+def test_a_choice_that_varies_inside_of_a_tile_is_made_where_it_varies():
+    i, j, w, t = loop(0, 8), loop(1, 16), loop(2, 3), loop(3, 4)
+    total = reduce(ops.ADD, load(param(1, 32), i * 4 + t) * load(param(2, 64), t * 16 + j), t)
+    kernel = sink(store(param(0, 384), (i * 16 + j) * 3 + w, w.eq(1).where(total, total * 2.0)))
+    memory = random_memory(kernel, Random(4))
+
+    found = compiled(kernel, TARGETS["widest"], steps_of(4, 16, 1, 1, Epilogue((1, 1))), memory)
+
+    assert_close(interpreted(kernel, memory), found)
+
+
+def test_a_statement_none_of_whose_sums_fills_its_registers_is_rejected():
+    i, j, t = loop(0, 8), loop(1, 16), loop(2, 4)
+    kernel = sink(store(param(0, 128), j * 8 + i, reduce(ops.ADD, load(param(1, 32), i * 4 + t), t)))
+
+    with pytest.raises(StageError, match="all registers"):
         lowered(kernel, TARGETS["widest"], steps_of(4, 16, 1, 1))
