@@ -19,9 +19,10 @@ from lazulite.ir import ops
 from lazulite.ir.target import Target
 from lazulite.ir.uop import UOp, toposort
 from lazulite.kernel.apply import apply
-from lazulite.kernel.blocks import blocked
+from lazulite.kernel.blocks import block_statements
+from lazulite.kernel.facts import KernelFacts
 from lazulite.kernel.nest import by_order, count, extent
-from lazulite.kernel.statements import Statements, numbered_statements, split_statements
+from lazulite.kernel.statements import Statements, split_statements
 from lazulite.kernel.steps import Block, Parallel, Stage, Step, Strip, Vectorize, Within
 from lazulite.kernel.strips import Refused, strips
 
@@ -35,25 +36,34 @@ _FAR_COPIES = 4
 """How many times the second cache copies may fill that are made once for all blocks: to read them from farther away
 still takes less than to make them anew."""
 
-Choose = Callable[[UOp, Target], tuple[Step, ...]]
+Choose = Callable[[KernelFacts], tuple[Step, ...]]
 
 
 def choose_blocks(kernel: UOp, target: Target, choose: Choose) -> tuple[Step, ...]:
     """The steps; `choose` gives those of an ordinary kernel."""
     parts = split_statements(kernel)
     steps = _blocks(parts, target)
-    parts = numbered_statements(blocked(parts, steps))
+    threads = _threads(parts, steps)
+    parts = split_statements(block_statements(kernel, [*steps, *threads]))
     room = _FAR_COPIES * target.l2
     for number, statement in enumerate(parts.kernels):
-        alone = [step for step in choose(statement, target) if not isinstance(step, Parallel)]
-        copies, room = _copies(statement, alone, parts.scalars[-1:], room)
+        facts = KernelFacts(statement, target)
+        alone = [step for step in choose(facts) if not isinstance(step, Parallel)]
+        copies, room = _copies(facts, alone, parts.scalars[-1:], room)
         slots = {copy.slot for copy in copies}
         kept = [step for step in alone if not (isinstance(step, Stage) and step.slot in slots)]
         steps += [Within(number, step) for step in (*kept, *copies)]
-    for first in parts.shared[:1]:
-        if extent(first) > 1:
-            steps.append(Parallel(first.arg[0] if len(first.arg[0]) == 1 else first.arg[0][1:]))
-    return tuple(steps)
+    return (*steps, *threads)
+
+
+def _threads(parts: Statements, steps: Sequence[Step]) -> list[Parallel]:
+    """Threads share the outermost of the shared ranges, which the loop over blocks is if it is the only one."""
+    blocks = {step.range: step.factor for step in steps if isinstance(step, Block)}
+    for r in sorted(parts.shared, key=lambda r: r.arg[0] in blocks)[:1]:
+        name, factor = r.arg[0], blocks.get(r.arg[0])
+        if extent(r) > (factor or 1):
+            return [Parallel(name if factor is None else (*name, 0))]
+    return []
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +82,7 @@ def _blocked(parts: Statements) -> _Still | None:
     Intermediates are none of them: a block has rows of its own in each.
     """
     found: list[_Still] = []
-    products = [n for statement in parts.kernels for n in toposort(statement) if contraction(n) is not None]
+    products = [n for nodes in parts.nodes for n in nodes if contraction(n) is not None]
     loads = [n for p in products for n in toposort(p.src[0]) if n.op is ops.LOAD and n.src[0] not in parts.memory]
     for r, scalar in zip(parts.shared, parts.scalars, strict=True):
         turns = [(still, load) for load in loads if (still := _turns_alike(load, scalar, extent(r))) > 1]
@@ -144,12 +154,12 @@ def _strip_size(turns: int, most: int) -> int:
     return exact or most - most % _FEWEST
 
 
-def _copies(statement: UOp, steps: Sequence[Step], block: Sequence[UOp], room: int) -> tuple[list[Stage], int]:
+def _copies(facts: KernelFacts, steps: Sequence[Step], block: Sequence[UOp], room: int) -> tuple[list[Stage], int]:
     """Copies, made once for all blocks, of operands whose lanes lie apart; `room` is for them and those to come."""
-    if not any(_may_lie_apart(load, steps) for load in _summed(statement)):
+    if not any(_may_lie_apart(load, steps) for load in _summed(facts)):
         return [], room
     copies: list[Stage] = []
-    for load in _summed(apply(statement, steps)):
+    for load in _summed(KernelFacts(apply(facts.sink, steps), facts.target)):
         size = count(load.ranges) * load.dtype.itemsize
         scattered = any(r.arg[1] == "lane" and coefficient(load.src[1], r) not in (0, 1) for r in load.ranges)
         if scattered and size <= room and not _indices(load).intersection(block):
@@ -161,11 +171,9 @@ def _copies(statement: UOp, steps: Sequence[Step], block: Sequence[UOp], room: i
     return copies, room
 
 
-def _summed(statement: UOp) -> list[UOp]:
+def _summed(facts: KernelFacts) -> list[UOp]:
     """The loads that vary with a range over which they are added up."""
-    sums = [node for node in toposort(statement) if node.op is ops.REDUCE and node.arg[0] is ops.ADD]
-    inside = [n for s in sums for n in toposort(s.src[0]) if n.op is ops.LOAD and n.ranges.intersection(s.src[1:])]
-    return list(dict.fromkeys(inside))
+    return [load for load, reduction in facts.hot.items() if reduction.arg[0] is ops.ADD]
 
 
 def _may_lie_apart(load: UOp, steps: Sequence[Step]) -> bool:

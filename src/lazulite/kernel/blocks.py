@@ -6,17 +6,18 @@ outermost axis of all scratch memory.  What the kernel computes stays the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from lazulite.base.errors import StageError
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
-from lazulite.ir.uop import UOp, index, substitute, toposort
+from lazulite.ir.uop import UOp, index, substitute
 from lazulite.kernel.borders import regroup
 from lazulite.kernel.limits import limited
 from lazulite.kernel.nest import by_order, extent
-from lazulite.kernel.statements import Statements, has_statements, join_statements, split_statements
+from lazulite.kernel.statements import RECENT, Statements, has_statements, join_statements, split_statements
 from lazulite.kernel.steps import Block, Name, Parallel, Step, Strip, Within, name_text
 from lazulite.kernel.strips import Refused, strips
 from lazulite.simplify.normal import normal
@@ -27,11 +28,18 @@ _PAGE, _PADDING = 4096, 64
 
 def block_statements(root: UOp, steps: Iterable[Step]) -> UOp:
     """The kernel after the steps that are not those of one statement; any other kernel as it is."""
-    return join_statements(blocked(split_statements(root), steps)) if has_statements(root) else root
+    if not has_statements(root):
+        return root
+    return _blocked_kernel(root, tuple([step for step in steps if not isinstance(step, Within)]))
 
 
-def blocked(parts: Statements, steps: Iterable[Step]) -> Statements:
-    """The statements after the steps that are not those of one of them, their ranges regrouped."""
+@lru_cache(maxsize=RECENT)
+def _blocked_kernel(root: UOp, steps: tuple[Step, ...]) -> UOp:
+    return join_statements(_blocked(split_statements(root), steps))
+
+
+def _blocked(parts: Statements, steps: Iterable[Step]) -> Statements:
+    """The statements after the steps, their ranges regrouped."""
     whole = True
     for step in steps:
         if isinstance(step, Block):
@@ -40,7 +48,7 @@ def blocked(parts: Statements, steps: Iterable[Step]) -> Statements:
             parts, whole = _strip(limited(parts), step), False
         elif isinstance(step, Parallel):
             parts = _parallel(parts, step)
-        elif not isinstance(step, Within):
+        else:
             raise StageError("kernel.blocks", f"a {type(step).__name__.lower()} belongs to one statement: say which")
     parts = limited(parts) if whole else parts
     return parts.with_kernels([regroup(kernel) for kernel in parts.kernels])
@@ -81,7 +89,7 @@ def _block(parts: Statements, step: Block) -> Statements:
     row = UOp(ops.RANGE, dtypes.index, (rows,), ((*name, 1), "loop"))
     strides = {memory: _stride(memory) for memory in parts.memory}
     table = {memory: memory.replace(arg=(memory.arg[0], (factor * stride,), "")) for memory, stride in strides.items()}
-    kernels = [_over_rows(kernel, {old: new * factor + row} | table, row, strides) for kernel in parts.kernels]
+    kernels = [_over_rows(nodes, {old: new * factor + row} | table, row, strides) for nodes in parts.nodes]
     scratch = [s.replace(arg=(s.arg[0], table[m].arg[1][0], s.arg[2]))
                for s, m in zip(parts.scratch, parts.memory, strict=True)]  # fmt: skip
     around = {s: scalar for s, scalar in zip(parts.shared, parts.scalars, strict=True) if s is not r} | {outer: new}
@@ -96,17 +104,17 @@ def _stride(memory: UOp) -> int:
     return int(size) + (0 if size * width % _PAGE else _PADDING // width)
 
 
-def _over_rows(kernel: UOp, table: dict[UOp, UOp], row: UOp, strides: dict[UOp, int]) -> UOp:
-    """The statement for all rows: each has a place of its own in the intermediates."""
+def _over_rows(nodes: Sequence[UOp], table: Mapping[UOp, UOp], row: UOp, strides: Mapping[UOp, int]) -> UOp:
+    """The statement of these nodes for all rows: each has a place of its own in the intermediates."""
     done = dict(table)
-    for node in toposort(kernel):
+    for node in nodes:
         if node in done:
             continue
         src = tuple([done[s] for s in node.src])
         if node.op in (ops.LOAD, ops.STORE) and node.src[0] in strides:
             src = (src[0], row * strides[node.src[0]] + src[1], *src[2:])
         done[node] = node if src == node.src else _rebuilt(node, src)
-    return done[kernel]
+    return done[nodes[-1]]
 
 
 def _rebuilt(node: UOp, src: tuple[UOp, ...]) -> UOp:

@@ -47,9 +47,15 @@ _LONG_CHAIN, _CHAIN = 4096, 1024
 
 def choose(kernel: UOp, target: Target) -> tuple[Step, ...]:
     """The steps for a kernel."""
-    if has_statements(kernel):
-        return choose_blocks(kernel, target, choose)
-    facts = KernelFacts(regroup(kernel), target)
+    return (
+        choose_blocks(kernel, target, _choose)
+        if has_statements(kernel)
+        else _choose(KernelFacts(regroup(kernel), target))
+    )
+
+
+def _choose(facts: KernelFacts) -> tuple[Step, ...]:
+    """The steps for a kernel, or for one statement."""
     if any(extent(node) == 0 for node in facts.nodes if node.op is ops.RANGE):
         return ()  # nothing to compute, or a sum of nothing
     if facts.serial:

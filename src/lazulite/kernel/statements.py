@@ -11,19 +11,22 @@ staging, loops) serves statements unchanged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
-from lazulite.ir.uop import UOp, substitute, toposort
+from lazulite.ir.uop import UOp, toposort
 from lazulite.kernel.nest import by_order, nested
 
 _PLACES = 1 << 20
 """The ranges of a statement come after the shared ones, those of later statements after those of earlier ones."""
+RECENT = 4
+"""For how many kernels is kept what both the choice of steps and the compilation that follows ask for."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Statements:
     """The parts of a kernel."""
 
@@ -43,6 +46,11 @@ class Statements:
         """Whether each statement but the last one fills memory of its own, element by element, and changes no other."""
         return len(set(self.memory)) == len(self.memory) and all(len(kernel.src) == 1 for kernel in self.kernels[:-1])
 
+    @cached_property
+    def nodes(self) -> tuple[list[UOp], ...]:
+        """The nodes of each statement, sources first."""
+        return tuple([toposort(kernel) for kernel in self.kernels])
+
     def with_kernels(self, kernels: Sequence[UOp]) -> Statements:
         return replace(self, kernels=tuple(kernels))
 
@@ -52,6 +60,7 @@ def has_statements(root: UOp) -> bool:
     return any(source.has_effects for store in root.src for source in store.src)
 
 
+@lru_cache(maxsize=RECENT)
 def split_statements(root: UOp) -> Statements:
     """The statements of a kernel that has intermediates."""
     nodes = toposort(root)
@@ -64,7 +73,7 @@ def split_statements(root: UOp) -> Statements:
     stands = dict(zip(scratch, memory, strict=True))
     table = dict(zip(shared, scalars, strict=True)) | stands | {node: stands[_memory(node)] for node in ordered}
     effects = [[s for effect in node.src[1:] for s in _stores(effect)] for node in filled]
-    kernels = [_kernel(each, _renamed(each, table, lambda place: place % _PLACES)) for each in [*effects, root.src]]
+    kernels = [UOp.sink(*_placed(each, table, lambda place: place % _PLACES)) for each in [*effects, root.src]]
     return Statements(tuple(shared), tuple(scalars), tuple(scratch), tuple(memory), tuple(kernels))
 
 
@@ -75,51 +84,21 @@ def _arguments(shared: Sequence[UOp], scratch: Sequence[UOp], first: int) -> tup
     return scalars, [s.replace(op=ops.PARAM, arg=(slots[s], (s.arg[1],), "")) for s in scratch]
 
 
-def numbered_statements(parts: Statements) -> Statements:
-    """The same as `split_statements` finds when they are joined: statements and their arguments in the order in which
-    they are needed, arguments behind those of the kernel."""
-    own = {*parts.scalars, *parts.memory}
-    nodes = [n for n in toposort(*parts.kernels) if n.op in (ops.PARAM, ops.SCALAR) and n not in own]
-    places = _as_needed(parts) if parts.fills_once else list(range(len(parts.memory)))
-    shared, scratch = by_order(parts.shared), [parts.scratch[place] for place in places]
-    scalars, memory = _arguments(shared, scratch, 1 + max(node.arg[0] for node in nodes))
-    old = dict(zip(parts.shared, parts.scalars, strict=True))
-    before = [*[old[r] for r in shared], *[parts.memory[place] for place in places]]
-    table = dict(zip(before, (*scalars, *memory), strict=True))
-    kernels = substitute([*[parts.kernels[place] for place in places], parts.kernels[-1]], table)
-    return Statements(tuple(shared), tuple(scalars), tuple(scratch), tuple(memory), tuple(kernels))
-
-
-def _as_needed(parts: Statements) -> list[int]:
-    """The statements that fill memory in the order in which the results need them, each after what it needs itself.
-
-    Recursion is as deep as statements feed one another.
-    """
-    numbers = {memory: number for number, memory in enumerate(parts.memory)}
-    found: dict[int, None] = {}
-
-    def visit(number: int) -> None:
-        for node in toposort(parts.kernels[number]):
-            other = numbers.get(node)
-            if other is not None and other != number and other not in found:
-                visit(other)
-        found[number] = None
-
-    visit(len(parts.kernels) - 1)
-    return list(found)[:-1]
-
-
 def join_statements(parts: Statements) -> UOp:
     """The kernel (or, where the statements are in `LOOP`, the loops inside of the shared ranges)."""
     table = dict(zip(parts.scalars, parts.shared, strict=True))
     turn = () if parts.fills_once else parts.shared[-1:]
     for number, scratch in enumerate(parts.scratch):
-        own, effects = parts.memory[number], nested(parts.kernels[number].src)
-        before = table.get(own, scratch.after(*turn))
-        placed = _placed(effects, number, table | {own: before})
-        table[own] = UOp(ops.AFTER, scratch.dtype, (before, *substitute(effects, placed)))
-    last = parts.kernels[-1]
-    return _kernel(last.src, _placed(last.src, len(parts.scratch), table))
+        own = parts.memory[number]
+        before = table.setdefault(own, scratch.after(*turn))
+        effects = _placed(nested(parts.kernels[number].src), table, _place_of(number))
+        table[own] = UOp(ops.AFTER, scratch.dtype, (before, *effects))
+    return UOp.sink(*_placed(parts.kernels[-1].src, table, _place_of(len(parts.scratch))))
+
+
+def _place_of(number: int) -> Callable[[int], int]:
+    """The places of ranges and scratch memory of a statement, apart from those of the others."""
+    return lambda place: (number + 1) * _PLACES + place
 
 
 def each_statement(root: UOp, change: Callable[[UOp, int], UOp]) -> UOp:
@@ -150,23 +129,16 @@ def _stores(effect: UOp) -> Sequence[UOp]:
     return [n for n in toposort(effect, enter=lambda n: n.op is ops.FOR) if n.op is ops.STORE]
 
 
-def _placed(effects: Sequence[UOp], number: int, table: dict[UOp, UOp]) -> dict[UOp, UOp]:
-    """The table with ranges and scratch memory of a statement numbered apart from those of the others."""
-    base = (number + 1) * _PLACES
-    scratch = {s: s.replace(arg=(base + s.arg[0], *s.arg[1:])) for s in toposort(*effects) if s.op is ops.SCRATCH}
-    return _renamed(effects, table | scratch, lambda place: base + place)
-
-
-def _renamed(effects: Sequence[UOp], table: dict[UOp, UOp], place: Callable[[int], int]) -> dict[UOp, UOp]:
-    """The table with other places in the nest for all ranges that it does not replace."""
-    table = dict(table)
-    for r in toposort(*effects, enter=lambda node: node not in table):
-        if r.op is ops.RANGE and r not in table:
-            order = (place(r.arg[0][0]), *r.arg[0][1:])
-            table[r] = UOp(ops.RANGE, r.dtype, tuple(substitute(r.src, table)), (order, r.arg[1]))
-    return table
-
-
-def _kernel(effects: Sequence[UOp], table: dict[UOp, UOp]) -> UOp:
-    """The kernel of these effects with what is in the table replaced."""
-    return UOp(ops.SINK, dtypes.void, tuple(substitute(effects, table)))
+def _placed(effects: Sequence[UOp], table: Mapping[UOp, UOp], place: Callable[[int], int]) -> list[UOp]:
+    """The effects with what is in the table replaced; other ranges and scratch memory get other places."""
+    done = dict(table)
+    for node in toposort(*effects, enter=lambda node: node not in table):
+        if node in done:
+            continue
+        src, arg = tuple([done[s] for s in node.src]), node.arg
+        if node.op is ops.RANGE:
+            arg = (place(arg[0][0]), *arg[0][1:]), arg[1]
+        elif node.op is ops.SCRATCH:
+            arg = (place(arg[0]), *arg[1:])
+        done[node] = node if src == node.src and arg is node.arg else UOp(node.op, node.dtype, src, arg)
+    return [done[effect] for effect in effects]

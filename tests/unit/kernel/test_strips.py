@@ -17,9 +17,9 @@ from lazulite.ir.parse import parse
 from lazulite.ir.text import to_text
 from lazulite.ir.uop import UOp, toposort
 from lazulite.ir.verify import verify
-from lazulite.kernel.blocks import block_statements, blocked
+from lazulite.kernel.blocks import block_statements
 from lazulite.kernel.heuristic import choose
-from lazulite.kernel.statements import join_statements, numbered_statements, split_statements
+from lazulite.kernel.statements import split_statements
 from lazulite.kernel.steps import Block, Name, Parallel, Strip
 from support.kernels import TARGETS, assert_close, compiled, interpreted, random_memory
 from support.schedules import scheduled
@@ -161,12 +161,3 @@ def test_long_rows_are_worked_on_in_strips_and_short_ones_as_a_whole():
     assert strip.factor * 64 * 2 * 4 <= target.l2 // 4
     assert (1 << 14) % strip.factor == 0
     assert not [s for s in choose(attention(rows=64, keys=1 << 10, size=16), target) if isinstance(s, Strip)]
-
-
-@pytest.mark.parametrize("plain", [False, True])
-def test_statements_over_strips_are_numbered_as_if_they_had_been_joined(plain):
-    """Steps name statements, so that those who choose steps and those who apply them must count alike."""
-    kernel = masked(256, 40, plain=plain)
-    parts = blocked(split_statements(kernel), [Block((1,), 4), Strip(axis(kernel), 16)])
-
-    assert split_statements(join_statements(parts)) == numbered_statements(parts)
