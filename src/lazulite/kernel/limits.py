@@ -85,27 +85,27 @@ class _Limits:
 
 def limited(parts: Statements) -> Statements:
     """The statements without the work that a mask makes vanish."""
-    if not parts.fills_once:
+    if not parts.fills_once or all(_choice(kernel.src[0]) is None for kernel in parts.kernels[:-1]):
         return parts
     barred: set[tuple[UOp, int]] = set()
     while True:
         known = len(barred)
         limits = _Limits(parts, barred)
-        for number, kernel in enumerate(parts.kernels):
-            limits.walks.append(_walks(limits, number, kernel))
+        for number in range(len(parts.kernels)):
+            limits.walks.append(_walks(limits, number))
         if len(barred) == known:
             break
-    kernels = [
-        _walked(kernel, walks, limits.windows) for kernel, walks in zip(parts.kernels, limits.walks, strict=True)
-    ]
-    return parts.with_kernels(kernels)
+    walked = zip(parts.nodes, limits.walks, strict=True)
+    return parts.with_kernels(
+        [_walked(nodes, walks, limits.windows) if walks else nodes[-1] for nodes, walks in walked]
+    )
 
 
-def _walked(kernel: UOp, walks: Mapping[UOp, _Walk], windows: Mapping[UOp, _Window]) -> UOp:
-    """The statement over windows; memory that holds only a window is indexed from its begin."""
+def _walked(nodes: Sequence[UOp], walks: Mapping[UOp, _Walk], windows: Mapping[UOp, _Window]) -> UOp:
+    """The statement of these nodes over windows; memory that holds only a window is indexed from its begin."""
     own = {r: walk.range for r, walk in walks.items()}
     done = {r: walk.place for r, walk in walks.items()}
-    for node in toposort(kernel) if walks else ():
+    for node in nodes:
         if node in done:
             continue
         src = tuple([done[s] for s in node.src])
@@ -116,12 +116,12 @@ def _walked(kernel: UOp, walks: Mapping[UOp, _Walk], windows: Mapping[UOp, _Wind
         elif node.op is ops.REDUCE:
             src = (src[0], *[own.get(r, r) for r in node.src[1:]])
         done[node] = node if src == node.src else node.replace(src=src)
-    return done.get(kernel, kernel)
+    return done[nodes[-1]]
 
 
-def _walks(limits: _Limits, number: int, kernel: UOp) -> dict[UOp, _Walk]:
+def _walks(limits: _Limits, number: int) -> dict[UOp, _Walk]:
     """The ranges of a statement that can be shorter; notes what becomes of its own result."""
-    nodes = toposort(kernel)
+    kernel, nodes = limits.parts.kernels[number], limits.parts.nodes[number]
     own = limits.parts.memory[number] if number < len(limits.parts.memory) else None
     walks: dict[UOp, _Walk] = {}
     for r, loads in _readers(limits, nodes).items():
@@ -177,8 +177,8 @@ def _stride(store: UOp, r: UOp) -> int:
 
 def _masked(limits: _Limits, own: UOp, store: UOp) -> dict[UOp, _Walk]:
     """The range along which the stored value is a constant, which a choice puts there, outside of a window."""
-    choice = _choice(store.src[2])
-    if choice is None or len(store.src) > 3:
+    choice = _choice(store)
+    if choice is None:
         return {}
     conditions, constant = choice
     for r in [term for term in linear(store.src[1]).terms if term.op is ops.RANGE]:
@@ -189,9 +189,10 @@ def _masked(limits: _Limits, own: UOp, store: UOp) -> dict[UOp, _Walk]:
     return {}
 
 
-def _choice(value: UOp) -> tuple[list[UOp], UOp] | None:
-    """Conditions without any of which a value is a constant, and that; None where it is no such choice."""
-    if value.op is not ops.WHERE:
+def _choice(store: UOp) -> tuple[list[UOp], UOp] | None:
+    """Conditions without any of which what is stored is a constant, and that; None where it is no such choice."""
+    value = store.src[2]
+    if value.op is not ops.WHERE or len(store.src) > 3:
         return None
     gate, yes, no = value.src
     if no.op is ops.CONST:

@@ -90,9 +90,18 @@ class Scales:
     copies: dict[UOp, tuple[UOp, UOp]] = field(default_factory=dict)
     """Intermediates that hold a running maximum: where it is put, and that load."""
 
+    depends: dict[UOp, bool] = field(default_factory=dict)
+    """Whether each value that was asked about, or lies below one, depends on running results."""
+
     def is_running(self, value: UOp) -> bool:
-        """Whether a value depends on running results."""
-        return any(node.op is ops.LOAD and self._is_running_memory(node.src[0]) for node in toposort(value))
+        """Whether a value depends on running results: all that it reads is known by the time that it is asked about."""
+        known = self.depends
+        if value not in known:
+            for node in toposort(value, enter=lambda n: n not in known):
+                if node not in known:
+                    read = node.op is ops.LOAD and self._is_running_memory(node.src[0])
+                    known[node] = read or any(known[source] for source in node.src)
+        return known[value]
 
     def _is_running_memory(self, memory: UOp) -> bool:
         return memory in self.running or (memory in self.stored and not self.stored[memory][1].is_plain)
@@ -100,7 +109,7 @@ class Scales:
     def factors(self, value: UOp) -> Factors | None:
         """A value taken apart; None where it depends on running results in another way than by a factor."""
         known: dict[UOp, Factors | None] = {}
-        for node in toposort(value, enter=lambda n: n.op not in (ops.LOAD, ops.REDUCE)):
+        for node in toposort(value, enter=lambda n: n.op not in (ops.LOAD, ops.REDUCE) and self.is_running(n)):
             known[node] = self._factors(node, [known.get(source) for source in node.src])
         return known[value]
 

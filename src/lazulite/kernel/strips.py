@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from math import gcd, inf
 
 from lazulite.ir import ops
 from lazulite.ir.bounds import Linear, linear
 from lazulite.ir.dtype import NARROW, DType, dtypes
-from lazulite.ir.uop import UOp, index, substitute, toposort
+from lazulite.ir.uop import UOp, index, substitute
 from lazulite.kernel.nest import by_order, extent, grain
 from lazulite.kernel.rescaling import Factors, Scales, shrinkage
 from lazulite.kernel.statements import Statements
@@ -45,7 +46,7 @@ class Axis:
 
 def strips(parts: Statements, name: tuple[int, ...], factor: int) -> Statements:
     """The statements over strips of so many turns of a range of the first one."""
-    first = next((r for r in toposort(parts.kernels[0]) if r.op is ops.RANGE and r.arg[0] == name), None)
+    first = next((r for r in parts.nodes[0] if r.op is ops.RANGE and r.arg[0] == name), None)
     if first is None:
         raise Refused("the first statement has no such range")
     return _Strips(parts, find_axis(parts, first), factor).statements()
@@ -56,7 +57,10 @@ def strips(parts: Statements, name: tuple[int, ...], factor: int) -> Statements:
 
 def find_axis(parts: Statements, first: UOp) -> Axis:
     """The axis that a range of the first statement runs along."""
-    accesses = [[n for n in toposort(k) if n.op in _ACCESSES and n.src[0] in parts.memory] for k in parts.kernels]
+    accesses = [
+        [(n.src[0], linear(n.src[1]), n) for n in nodes if n.op in _ACCESSES and n.src[0] in parts.memory]
+        for nodes in parts.nodes
+    ]
     along: list[set[UOp]] = [set() for _ in parts.kernels]
     strides: dict[UOp, int] = {}
     pending = [(0, first)]
@@ -67,19 +71,22 @@ def find_axis(parts: Statements, first: UOp) -> Axis:
         if r.src[0] is not first.src[0]:
             raise Refused("the ranges along the axis are not equally long")
         along[number].add(r)
-        for access in [n for n in accesses[number] if r in n.src[1].ranges]:
-            memory, stride = access.src[0], linear(access.src[1]).terms.get(r)
+        for memory, form, access in accesses[number]:
+            if r not in access.src[1].ranges:
+                continue
+            stride = form.terms.get(r)
             if stride is None or strides.setdefault(memory, stride) != stride:
                 raise Refused("an intermediate is read across the axis")
-            pending += [(k, _walker(n, stride)) for k, each in enumerate(accesses) for n in each if n.src[0] is memory]
+            for k, each in enumerate(accesses):
+                pending += [(k, _walker(other, stride)) for also, other, _ in each if also is memory]
     if any(not store.ranges.isdisjoint(along[-1]) for store in parts.kernels[-1].src):
         raise Refused("results have the axis")
     return Axis(first.src[0], tuple(map(frozenset, along)), strides)
 
 
-def _walker(access: UOp, stride: int) -> UOp:
-    """The range along which an access of an intermediate moves by the stride."""
-    found = [t for t, factor in linear(access.src[1]).terms.items() if factor == stride and t.op is ops.RANGE]
+def _walker(place: Linear, stride: int) -> UOp:
+    """The range along which a place in an intermediate moves by the stride."""
+    found = [t for t, factor in place.terms.items() if factor == stride and t.op is ops.RANGE]
     if len(found) != 1:
         raise Refused("an intermediate is not walked by one range")
     return found[0]
@@ -93,7 +100,7 @@ class _Strips:
 
     def __init__(self, parts: Statements, axis: Axis, factor: int) -> None:
         self.parts, self.axis, self.factor = parts, axis, factor
-        nodes = (*toposort(*parts.kernels), *parts.scalars, *parts.memory)
+        nodes = chain(*parts.nodes, parts.scalars, parts.memory)
         self.slot: int = 1 + max(node.arg[0] for node in nodes if node.op in (ops.PARAM, ops.SCALAR))
         self.number: int = 1 + max(s.arg[0] for s in parts.scratch)
         turns = sum_of(quotient(linear(axis.size) + Linear(factor - 1), factor, NOTHING))
@@ -133,7 +140,7 @@ class _Strips:
         along = self.axis.along[number]
         done = self._cut(along)
         self.scales.along = frozenset(r for place in done.values() for r in place.ranges)
-        for node in toposort(self.parts.kernels[number]):
+        for node in self.parts.nodes[number]:
             if node in done:
                 continue
             src = tuple([done[s] for s in node.src])
@@ -263,8 +270,9 @@ class _Layout:
 
     def place(self, index: UOp, along: frozenset[UOp], done: Mapping[UOp, UOp]) -> UOp:
         """Where what lay at a place lies now."""
-        form = Linear(linear(index).constant)
-        for term, factor in linear(index).terms.items():
+        old = linear(index)
+        form = Linear(old.constant)
+        for term, factor in old.terms.items():
             part = next(r for r in done[term].ranges) if term in along else done[term]
             form = form + linear(part).scaled(self.strides.get(factor, factor))
         return sum_of(form)
