@@ -10,11 +10,12 @@ Each statement gets the steps it would have alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from lazulite.analysis.access import coefficient
 from lazulite.analysis.contraction import contraction
+from lazulite.base.errors import StageError
 from lazulite.ir import ops
 from lazulite.ir.target import Target
 from lazulite.ir.uop import UOp, toposort
@@ -24,7 +25,6 @@ from lazulite.kernel.facts import KernelFacts
 from lazulite.kernel.nest import by_order, count, extent
 from lazulite.kernel.statements import Statements, split_statements
 from lazulite.kernel.steps import Block, Parallel, Stage, Step, Strip, Vectorize, Within
-from lazulite.kernel.strips import Refused, strips
 
 _ROWS = 32
 """Rows of a block: enough for the register tiles to use what they load."""
@@ -41,10 +41,7 @@ Choose = Callable[[KernelFacts], tuple[Step, ...]]
 
 def choose_blocks(kernel: UOp, target: Target, choose: Choose) -> tuple[Step, ...]:
     """The steps; `choose` gives those of an ordinary kernel."""
-    parts = split_statements(kernel)
-    steps = _blocks(parts, target)
-    threads = _threads(parts, steps)
-    parts = split_statements(block_statements(kernel, [*steps, *threads]))
+    steps, threads, parts = _blocks(kernel, target)
     room = _FAR_COPIES * target.l2
     for number, statement in enumerate(parts.kernels):
         facts = KernelFacts(statement, target)
@@ -54,16 +51,6 @@ def choose_blocks(kernel: UOp, target: Target, choose: Choose) -> tuple[Step, ..
         kept = [step for step in alone if not (isinstance(step, Stage) and step.slot in slots)]
         steps += [Within(number, step) for step in (*kept, *copies)]
     return (*steps, *threads)
-
-
-def _threads(parts: Statements, steps: Sequence[Step]) -> list[Parallel]:
-    """Threads share the outermost of the shared ranges, which the loop over blocks is if it is the only one."""
-    blocks = {step.range: step.factor for step in steps if isinstance(step, Block)}
-    for r in sorted(parts.shared, key=lambda r: r.arg[0] in blocks)[:1]:
-        name, factor = r.arg[0], blocks.get(r.arg[0])
-        if extent(r) > (factor or 1):
-            return [Parallel(name if factor is None else (*name, 0))]
-    return []
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,19 +93,42 @@ def _indices(load: UOp) -> set[UOp]:
     return set(toposort(load.src[1], enter=lambda n: n.op is not ops.RANGE))
 
 
-def _blocks(parts: Statements, target: Target) -> list[Step]:
-    """A block of rows; strips of it too, where too much would lie between writing and reading an intermediate, or
+def _blocks(kernel: UOp, target: Target) -> tuple[list[Step], list[Parallel], Statements]:
+    """The steps that concern all statements, that for threads apart, and the statements after them."""
+    parts = split_statements(kernel)
+    for steps in _choices(parts, target):
+        threads = _threads(parts, steps)
+        try:
+            return steps, threads, split_statements(block_statements(kernel, [*steps, *threads]))
+        except StageError:  # no strips of this axis
+            continue
+    raise StageError("kernel.heuristic", "a kernel with intermediates has no form without strips")
+
+
+def _choices(parts: Statements, target: Target) -> Iterator[list[Step]]:
+    """A block of rows; strips of it first, where too much would lie between writing and reading an intermediate, or
     between two rows that read the same of an operand."""
     still = _blocked(parts)
     turns, operands = (1, 0) if still is None else (still.turns, still.bytes)
-    rows, strip = _rows(parts, turns, _ROWS, target), None
-    far = _bytes(parts) * min(turns, _ROWS) > target.l2 // 8 or (turns > 1 and operands > target.l2 // 2)
-    tall = max(_TALL, min(_TALLEST, count(parts.shared) // _PIECES))
-    if parts.fills_once and far and (found := _strip(parts, tall, target)) is not None:
-        strip, stripped = found
-        rows = _rows(stripped, turns, tall, target)
-    steps: list[Step] = [] if still is None or rows == 1 else [Block(still.range.arg[0], rows)]
-    return steps if strip is None else [*steps, strip]
+    size, tall = _bytes(parts), max(_TALL, min(_TALLEST, count(parts.shared) // _PIECES))
+    far = size * min(turns, _ROWS) > target.l2 // 8 or (turns > 1 and operands > target.l2 // 2)
+    for strip, short in _strips(parts, tall, target) if parts.fills_once and far else ():
+        yield [*_block(still, _rows(short, turns, tall, target)), strip]
+    yield [*_block(still, _rows(size, turns, _ROWS, target))]
+
+
+def _block(still: _Still | None, rows: int) -> list[Block]:
+    return [] if still is None or rows == 1 else [Block(still.range.arg[0], rows)]
+
+
+def _threads(parts: Statements, steps: Sequence[Step]) -> list[Parallel]:
+    """Threads share the outermost of the shared ranges, which the loop over blocks is if it is the only one."""
+    blocks = {step.range: step.factor for step in steps if isinstance(step, Block)}
+    for r in sorted(parts.shared, key=lambda r: r.arg[0] in blocks)[:1]:
+        name, factor = r.arg[0], blocks.get(r.arg[0])
+        if extent(r) > (factor or 1):
+            return [Parallel(name if factor is None else (*name, 0))]
+    return []
 
 
 def _bytes(parts: Statements) -> int:
@@ -126,26 +136,29 @@ def _bytes(parts: Statements) -> int:
     return sum(memory.arg[1][0] * memory.dtype.itemsize for memory in set(parts.memory))
 
 
-def _rows(parts: Statements, turns: int, aim: int, target: Target) -> int:
-    """How many rows a block has: a divisor of all rows where there is one."""
-    most = max(1, min(aim, target.l2 // 2 // _bytes(parts)))
+def _rows(size: int, turns: int, aim: int, target: Target) -> int:
+    """How many rows of so many bytes a block has: a divisor of all rows where there is one."""
+    most = max(1, min(aim, target.l2 // 2 // size))
     if turns <= most:
         return turns
     return next((rows for rows in range(most, min(_FEWEST, most) - 1, -1) if turns % rows == 0), most)
 
 
-def _strip(parts: Statements, rows: int, target: Target) -> tuple[Strip, Statements] | None:
-    """Strips of the longest axis that can be cut into some, and what is left of a row."""
+def _strips(parts: Statements, rows: int, target: Target) -> Iterator[tuple[Strip, int]]:
+    """Strips of the axes that can be cut into some, the longest first, and about how many bytes a row has then."""
     (store,) = parts.kernels[0].src
     for r in sorted(store.src[1].ranges, key=extent, reverse=True):
-        most = target.l2 // 4 // rows // (_bytes(parts) // extent(r) + 1)
-        factor = _strip_size(extent(r), most)
+        each = _bytes(parts) // extent(r) + 1
+        factor = _strip_size(extent(r), target.l2 // 4 // rows // each)
         if _FEWEST <= factor < extent(r):
-            try:
-                return Strip(r.arg[0], factor), strips(parts, r.arg[0], factor)
-            except Refused:
-                continue
-    return None
+            yield Strip(r.arg[0], factor), factor * each + _results(parts, r)
+
+
+def _results(parts: Statements, axis: UOp) -> int:
+    """What a row keeps of reductions over an axis from strip to strip: of a maximum also the one before and a ratio."""
+    reductions = [node for nodes in parts.nodes for node in nodes if node.op is ops.REDUCE]
+    kept = [node for node in reductions if any(r.src[0] is axis.src[0] for r in node.src[1:])]
+    return sum((3 if n.arg[0] is ops.MAX else 1) * count(n.ranges) * n.dtype.itemsize for n in kept)
 
 
 def _strip_size(turns: int, most: int) -> int:

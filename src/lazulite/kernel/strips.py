@@ -106,7 +106,7 @@ class _Strips:
         turns = sum_of(quotient(linear(axis.size) + Linear(factor - 1), factor, NOTHING))
         self.turns = turns if turns.vmin >= 1 else turns.maximum(1)
         self.turn = UOp(ops.SCALAR, dtypes.index, (), (self._fresh(), 0, int(self.turns.vmax) - 1))
-        self.begun = index(0) < self.turn
+        self.inside, self.begun = self._turns_inside(), index(0) < self.turn
         self.scratch: list[UOp] = []
         self.memory: list[UOp] = []
         self.kernels: list[UOp] = []
@@ -138,7 +138,7 @@ class _Strips:
     def _statement(self, number: int) -> None:
         """A statement of the kernel, after those that keep its running results."""
         along = self.axis.along[number]
-        done = self._cut(along)
+        done = {r: self._within(r) + self.turn * self.factor for r in along}
         self.scales.along = frozenset(r for place in done.values() for r in place.ranges)
         for node in self.parts.nodes[number]:
             if node in done:
@@ -160,15 +160,18 @@ class _Strips:
             stores = [s.replace(src=(*s.src[:3], s.src[3] & last if len(s.src) > 3 else last)) for s in kernel.src]
             self.kernels.append(kernel.replace(src=tuple(stores)))
 
-    def _cut(self, along: Iterable[UOp]) -> dict[UOp, UOp]:
-        """The place on the axis for each range along it: the strip, and the turn in it."""
-        size, turns = self.axis.size, index(self.factor)
-        if size.op is not ops.CONST or int(size.vmax) % self.factor:
-            step = gcd(grain(size), self.factor)
-            left = sum_of(quotient(linear(size) + Linear(0, {self.turn: -self.factor}), step, NOTHING))
-            turns = sum_of(linear(left.minimum(self.factor // step).maximum(0)).scaled(step))
-        return {r: UOp(ops.RANGE, dtypes.index, (turns,), ((*r.arg[0], 1), r.arg[1])) + self.turn * self.factor
-                for r in along}  # fmt: skip
+    def _within(self, r: UOp) -> UOp:
+        """What is left of a range along the axis: the turns of a strip."""
+        return UOp(ops.RANGE, dtypes.index, (self.inside,), ((*r.arg[0], 1), r.arg[1]))
+
+    def _turns_inside(self) -> UOp:
+        """How many turns a strip has, the last one perhaps fewer."""
+        size = self.axis.size
+        if size.op is ops.CONST and int(size.vmax) % self.factor == 0:
+            return index(self.factor)
+        step = gcd(grain(size), self.factor)
+        left = sum_of(quotient(linear(size) + Linear(0, {self.turn: -self.factor}), step, NOTHING))
+        return sum_of(linear(left.minimum(self.factor // step).maximum(0)).scaled(step))
 
     def _intermediate(self, number: int, kernel: UOp) -> None:
         """Enter the statement that fills an intermediate, whose reductions over the axis are running ones by now."""
