@@ -81,15 +81,12 @@ class Scales:
 
     along: frozenset[UOp] = frozenset()
     """The ranges of the statement at hand that run along the axis."""
-    ratios: dict[UOp, UOp] = field(default_factory=dict)
-    """For the load of each running maximum, the load of the ratio by which it grew."""
+    ratios: dict[UOp, tuple[UOp, UOp]] = field(default_factory=dict)
+    """For the memory of each running maximum the load of it, and that of the ratio by which it grew."""
     running: set[UOp] = field(default_factory=set)
     """Memory that holds running results, or what is made from these alone."""
     stored: dict[UOp, tuple[UOp, Factors]] = field(default_factory=dict)
     """Intermediates of which memory holds the core: where the statement that makes it puts it, and the factors."""
-    copies: dict[UOp, tuple[UOp, UOp]] = field(default_factory=dict)
-    """Intermediates that hold a running maximum: where it is put, and that load."""
-
     depends: dict[UOp, bool] = field(default_factory=dict)
     """Whether each value that was asked about, or lies below one, depends on running results."""
 
@@ -146,11 +143,9 @@ class Scales:
 
     def _ratio(self, top: UOp) -> UOp | None:
         """The ratio by which a running maximum grew, None where the value is none."""
-        if top.op is ops.LOAD and top.src[0] in self.copies:
-            place, original = self.copies[top.src[0]]
-            ratio, table = self.ratios[original], _reader_of(place, top)
-            return substitute([ratio], table)[0] if all(r in table for r in ratio.ranges) else None
-        return self.ratios.get(top)
+        if top.op is not ops.LOAD or top.src[0] not in self.ratios:
+            return None
+        return read_alike(top, *self.ratios[top.src[0]])
 
     def _loaded(self, load: UOp) -> Factors | None:
         """The factors of an intermediate, in the ranges in which it is read."""
@@ -169,6 +164,13 @@ def _reader_of(place: UOp, load: UOp) -> dict[UOp, UOp]:
     """For the ranges of the place where an intermediate is written those of a load that walk it alike."""
     reader = {stride: term for term, stride in linear(load.src[1]).terms.items()}
     return {term: reader[stride] for term, stride in linear(place).terms.items() if stride in reader}
+
+
+def read_alike(load: UOp, written: UOp, value: UOp) -> UOp | None:
+    """What a value is in the ranges of a load, given a load of the same memory in the ranges of the value; None where
+    the two do not walk the memory alike."""
+    found, again = substitute([value, written], _reader_of(written.src[1], load))
+    return found if again is load else None
 
 
 def _product(x: Factors, y: Factors) -> Factors | None:

@@ -20,7 +20,7 @@ from lazulite.ir.bounds import Linear, linear
 from lazulite.ir.dtype import NARROW, DType, dtypes
 from lazulite.ir.uop import UOp, index, substitute
 from lazulite.kernel.nest import by_order, extent, grain
-from lazulite.kernel.rescaling import Factors, Scales, shrinkage
+from lazulite.kernel.rescaling import Factors, Scales, read_alike, shrinkage
 from lazulite.kernel.statements import Statements
 from lazulite.simplify.division import quotient
 from lazulite.simplify.facts import NOTHING
@@ -111,6 +111,8 @@ class _Strips:
         self.memory: list[UOp] = []
         self.kernels: list[UOp] = []
         self.scales = Scales()
+        self.copies: dict[UOp, tuple[UOp, UOp]] = {}
+        """Intermediates that would copy a running result, which is read instead: a load of each, and of that."""
         self.layout = {m: _Layout(m, s, factor, self._store_of(m)) for m, s in axis.strides.items()}
 
     def _fresh(self) -> int:
@@ -147,6 +149,12 @@ class _Strips:
             if node.op in _ACCESSES and node.src[0] in self.layout:
                 layout = self.layout[node.src[0]]
                 src = (layout.memory, layout.place(node.src[1], along, done), *src[2:])
+            elif node.op is ops.LOAD and node.src[0] in self.copies:
+                found = read_alike(node, *self.copies[node.src[0]])
+                if found is None:
+                    raise Refused("a running result is read in another way than it is written")
+                done[node] = found
+                continue
             elif node.op is ops.REDUCE and not along.isdisjoint(node.src[1:]):
                 ranges = [r for s in src[1:] for r in s.ranges]
                 done[node] = self._running(node.replace(src=(src[0], *ranges)))
@@ -183,10 +191,11 @@ class _Strips:
                 raise Refused("an intermediate depends on a running result in another way than by a factor")
             self.scales.stored[memory] = store.src[1], factors
             kernel = kernel.replace(src=(store.replace(src=(memory, store.src[1], factors.core, *store.src[3:])),))
+        elif value.op is ops.LOAD and self.scales.is_running(value):
+            self.copies[memory] = _load(memory, store.src[1]), value
+            return
         elif self.scales.is_running(value):
             self.scales.running.add(memory)
-            if value in self.scales.ratios:
-                self.scales.copies[memory] = store.src[1], value
         else:
             raise Refused("an intermediate without the axis would be made anew for each strip")
         self._enter(memory, self.parts.scratch[number], kernel)
@@ -219,7 +228,7 @@ class _Strips:
         top = _load(memory, now)
         ratio, scratch = self._scratch(node.dtype, size)
         self._keep(ratio, scratch, place, shrinkage(old, top))
-        self.scales.ratios[top] = _load(ratio, place)
+        self.scales.ratios[memory] = top, _load(ratio, place)
         return top
 
     def _sum(self, node: UOp, factors: Factors, core: UOp) -> UOp:

@@ -16,7 +16,7 @@ TOP, TOTAL, RATIO = (load(param(slot, 1), index(0)) for slot in (2, 3, 4))
 
 
 def scales() -> Scales:
-    return Scales(frozenset({J}), {TOP: RATIO}, {node.src[0] for node in (TOP, TOTAL, RATIO)})
+    return Scales(frozenset({J}), {TOP.src[0]: (TOP, RATIO)}, {node.src[0] for node in (TOP, TOTAL, RATIO)})
 
 
 def exp(x: UOp) -> UOp:
@@ -77,10 +77,11 @@ def test_an_intermediate_is_read_in_the_ranges_of_its_reader():
     assert known.factors(load(memory, w)) is None
 
 
-def test_a_maximum_may_be_read_from_an_intermediate():
+def test_a_maximum_may_be_read_in_other_ranges():
     i, other = loop(0, 4), loop(5, 4)
-    top, ratio, copy = load(param(2, 4), i), load(param(4, 4), i), param(8, 4)
-    known = Scales(frozenset({J}), {top: ratio}, {top.src[0], ratio.src[0], copy}, {}, {copy: (i, top)})
-    found = known.factors(exp(X - above_nothing(load(copy, other))))
+    top, ratio = load(param(2, 8), i), load(param(4, 4), i)
+    known = Scales(frozenset({J}), {top.src[0]: (top, ratio)}, {top.src[0], ratio.src[0]})
+    found = known.factors(exp(X - above_nothing(load(param(2, 8), other))))
 
     assert load(param(4, 4), other) is found.ratio
+    assert known.factors(exp(X - above_nothing(load(param(2, 8), other + 4)))) is None

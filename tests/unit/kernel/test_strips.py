@@ -58,6 +58,31 @@ def test_scratch_memory_holds_a_strip_and_the_running_results():
     assert {4, 3, 2, 1} == sizes  # scores and powers, weighted values, two maxima, a sum and a ratio
 
 
+def test_an_intermediate_that_is_a_running_result_is_read_where_that_is_kept():
+    kernel = parse("""
+        kernel
+        param p0 float32[12]
+        param p1 float32[6]
+        param p2 float32[6]
+        scratch s0 float32[12] align 64
+        scratch s1 float32[1] align 64
+        loop i in 0..6
+        loop t in 0..12
+        loop m in 0..12
+        loop j in 0..12
+            s0[j] = p0[j] + p0[i]
+        scores = after(s0, j)
+        s1[0] = max(scores[m] for m) as kept
+        top = after(s1, kept)[0]
+        p1[i] = sum(exp(scores[t] - where(-inf < top, top, 0.0)) for t)
+        p2[i] = top
+        """)
+    memory, result = random_memory(kernel, Random(0)), block_statements(kernel, [Block((0,), 3), Strip((3,), 4)])
+
+    assert 5 == len(split_statements(result).kernels)  # scores, the maximum, a ratio, the sum and the results
+    assert_close(interpreted(kernel, memory), interpreted(result, memory))
+
+
 @given(
     rows=st.integers(1, 7), keys=st.integers(3, 12), factor=st.integers(1, 5), block=st.integers(1, 4),
     causal=st.booleans(), seed=st.integers(0, 99),
