@@ -8,11 +8,12 @@ for the type, `OverflowError` where a Python integer does not fit.
 
 from __future__ import annotations
 
+import math
 from typing import Any, Self
 
 from lazulite.base.errors import ArgumentError, DTypeError
 from lazulite.ir import ops
-from lazulite.ir.dtype import dtypes
+from lazulite.ir.dtype import DType, dtypes
 from lazulite.ir.uop import UOp
 from lazulite.tensor.base import expanded, float_dtype, plain_scalar
 from lazulite.tensor.logic import LogicMethods
@@ -100,7 +101,7 @@ class MathMethods(LogicMethods):
         return self._derived(below.where(rest + right, rest))
 
     def fmod(self, x: Any) -> Self:
-        """The remainder with the sign of the dividend.
+        """The remainder with the sign of the dividend; exact, of float64 as long as the quotient is below 2^312.
 
         >>> Tensor([7.0, -7.0]).fmod(4).tolist()
         [3.0, -3.0]
@@ -255,13 +256,35 @@ def _number(node: UOp) -> UOp:
     return node.cast(dtypes.default_int) if node.dtype is dtypes.bool else node
 
 
+_QUOTIENT_BITS, _MOST_STEPS = 52, 6
+"""How many bits of a quotient a step of a division takes, and how many steps there are: enough for float32."""
+
+
+def _steps_of_division(dtype: DType, divisor: UOp) -> int:
+    """How many steps take all bits of the largest quotient."""
+    known = float(divisor.value) if divisor.op is ops.CONST else 0.0
+    smallest = math.frexp(known)[1] - 1 if known and math.isfinite(known) else 1 - dtype.bias - dtype.mantissa_bits
+    return min(max(-((smallest - dtype.largest_exponent - 1) // _QUOTIENT_BITS), 1), _MOST_STEPS)
+
+
 def _remainder(x: UOp, y: UOp) -> UOp:
-    """x - trunc(x / y) * y of floats; narrow types compute in float64, where the product is exact."""
-    wide = dtypes.float64
-    left, right = x.cast(wide), y.cast(wide)
-    turns = UOp.apply(ops.TRUNC, left / right)
-    taken = turns.eq(0).where(turns * 0, turns * right)  # no turn of an infinite divisor takes nothing
-    return (left - taken).cast(x.dtype)
+    """x - trunc(x / y) * y of floats with the sign of x, by long division in float64.
+
+    Each step is exact: what a part of the quotient leaves has no more digits than the divisor.  A part that was
+    rounded up leaves a rest of the other sign, which is put right at the end.  Only float64 has quotients of more
+    bits than all steps take; their remainder means nothing.
+    """
+    left, right = x.cast(dtypes.float64), y.cast(dtypes.float64)
+    rest = left
+    for step in reversed(range(_steps_of_division(x.dtype, y))):
+        divisor = right * 2.0 ** (_QUOTIENT_BITS * step)
+        turns = UOp.apply(ops.TRUNC, rest / divisor)
+        left_over = UOp.apply(ops.FMA, -turns, divisor, rest)
+        rest = turns.eq(0).where(rest, left_over)  # no turn of an infinite divisor takes nothing
+    negative = left < 0
+    beyond = (rest < 0).ne(negative) & rest.ne(0)
+    rest = beyond.where(rest + (right < 0).ne(negative).where(-right, right), rest)
+    return rest.eq(0).where(left * 0, rest).cast(x.dtype)
 
 
 _SMALL_POWERS = (1.0, 2.0, 3.0, 4.0, -1.0)

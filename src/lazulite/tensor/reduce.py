@@ -25,6 +25,7 @@ from lazulite.tensor.base import (
     detached,
     expanded,
     float_dtype,
+    one_axis,
     some_axes,
     wide_dtype,
 )
@@ -128,6 +129,8 @@ class ReduceMethods(Base):
         return axes
 
     def _position(self, function: str, op: Op, axis: int | None, keep: bool) -> Self:
+        if axis is not None:
+            axis = one_axis(function, axis, len(self.shape))
         x, axes = self.uop, self._nonempty(function, axis, None)
         if axis is None and len(x.shape) != 1:
             x, axes = UOp(ops.RESHAPE, x.dtype, (x,), (math.prod(x.shape),)), (0,)
@@ -276,12 +279,12 @@ class ReduceMethods(Base):
         return self._derived((lowered - expanded(UOp.apply(ops.LOG, total), lowered.shape)).cast(result))
 
     def logsumexp(self, axis: Axes = None, keepdim: bool = False, *, dim: Axes = None, keepdims: bool = False) -> Self:
-        """log(sum(exp(x))), without overflow; infinite elements give what they must.
+        """log(sum(exp(x))), without overflow; infinite elements give what they must, and no elements -inf.
 
         >>> Tensor([1000.0, -1000.0]).logsumexp().item()
         1000.0
         """
-        axes, x = self._nonempty("logsumexp", axis, dim), self.uop.cast(wide_dtype(self.dtype))
+        axes, x = self._axes("logsumexp", axis, dim), self.uop.cast(wide_dtype(self.dtype))
         top = detached(reduced(ops.MAX, x, axes))
         finite = (top < math.inf) & (top > -math.inf)
         shift = finite.where(top, UOp.const(top.dtype, 0))

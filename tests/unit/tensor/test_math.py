@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -63,6 +64,25 @@ def test_division_of_floats_follows_ieee() -> None:
 def test_an_infinite_divisor_leaves_the_rest() -> None:
     assert [1.0, INF, -1.0] == (Tensor([1.0, -1.0, -1.0]) % Tensor([INF, INF, -INF])).tolist()
     assert [1.0] == Tensor([1.0]).fmod(INF).tolist()
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16", "float16", "fp8e5m2"])
+def test_the_remainder_of_floats_is_exact_however_large_the_quotient(dtype: str) -> None:
+    spread = np.array([1e30, 65504.0, 1e-30, 123456789.0, 16777217.0, 5.5, 3.0, 1e-40, 0.1, 0.3, 6e-8, 7.0])
+    x, y = [Tensor(part.ravel()).cast(dtype) for part in np.meshgrid(np.concatenate([spread, -spread]), spread)]
+    exact = [math.fmod(a, b) if b and math.isfinite(a) else NAN for a, b in zip(x.tolist(), y.tolist(), strict=True)]
+
+    assert exact == pytest.approx(x.fmod(y).tolist(), abs=0, rel=0, nan_ok=True)
+    assert 123456789.0 % 0.3 == (Tensor([123456789.0], dtype="float64") % 0.3).item()
+    assert -0.5 == math.copysign(0.5, Tensor([-6.0], dtype=dtype).fmod(3).item())
+
+
+def test_the_gradient_of_a_remainder_is_the_quotient() -> None:
+    x, y = Tensor([7.5, -7.5, 1e10]), Tensor([2.0, 2.0, 3.0])
+    upstream, slope = x.fmod(y).sum().gradient(x, y)
+
+    assert [1.0, 1.0, 1.0] == upstream.tolist()
+    assert [-3.0, 3.0, -3333333333.0] == pytest.approx(slope.tolist(), rel=1e-6)
 
 
 def test_a_rounding_mode_is_known() -> None:
