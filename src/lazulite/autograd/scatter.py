@@ -264,12 +264,9 @@ def _counted_axis(position: UOp) -> int | None:
 def _flat_place(places: Sequence[UOp], sizes: Sequence[int]) -> UOp:
     """Positions on several axes as one number, by the largest sizes, -1 where one lies outside."""
     dtype = dtypes.int32 if room(sizes) <= dtypes.int32.max else dtypes.int64
-    flat, inside = None, None
-    for place, size in zip(places, sizes, strict=True):
-        within = (place >= 0) & (place < size)
-        inside = within if inside is None else inside & within
-        flat = place.cast(dtype) if flat is None else flat * most(size) + place.cast(dtype)
-    assert flat is not None and inside is not None
+    flat, inside = places[0].cast(dtype), (places[0] >= 0) & (places[0] < sizes[0])
+    for place, size in zip(places[1:], sizes[1:], strict=True):
+        flat, inside = flat * most(size) + place.cast(dtype), inside & ((place >= 0) & (place < size))
     return inside.where(flat, -1)
 
 

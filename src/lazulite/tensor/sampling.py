@@ -7,6 +7,8 @@ picked are the corners of the cell that a place lies in; the gradient for the gr
 from __future__ import annotations
 
 import itertools
+import operator
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from lazulite.base.errors import ArgumentError, ShapeError
@@ -34,12 +36,8 @@ def sampled(image: Tensor, grid: Tensor, mode: str, padding: str, align_corners:
         place = grid[..., rank - 1 - axis]
         place = (place + 1) * ((size - 1) / 2) if align_corners else ((place + 1) * size - 1) / 2
         axes.append(_taps(place, size, mode, padding, align_corners))
-    rows, total = image.flatten(2), None
-    for taps in itertools.product(*axes):
-        part = _picked(rows, image.shape[2:], taps, grid)
-        total = part if total is None else total + part
-    assert total is not None
-    return total
+    rows = image.flatten(2)
+    return reduce(operator.add, [_picked(rows, image.shape[2:], taps, grid) for taps in itertools.product(*axes)])
 
 
 def _picked(rows: Tensor, sizes: tuple[int, ...], taps: tuple[Tap, ...], grid: Tensor) -> Tensor:

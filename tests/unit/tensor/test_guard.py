@@ -13,8 +13,12 @@ from lazulite.nn import functional
 
 OPERATORS = ["__add__", "__getitem__", "__matmul__", "__pow__", "__lshift__", "__lt__", "__floordiv__", "__and__"]
 PUBLIC = [n for n in dir(Tensor) if not n.startswith("_") and callable(getattr(Tensor, n))] + OPERATORS
-FUNCTIONS = [(space, name) for space in (functional, fft, linalg) for name, found in vars(space).items()
-             if inspect.isfunction(found) and not name.startswith("_") and found.__module__.startswith(space.__name__)]  # fmt: skip
+FUNCTIONS = [
+    (space, name)
+    for space in (functional, fft, linalg)
+    for name, found in vars(space).items()
+    if inspect.isfunction(found) and not name.startswith("_") and found.__module__.startswith(space.__name__)
+]
 EXPECTED = (TypeError, ValueError, IndexError, OverflowError, LazuliteError)
 
 

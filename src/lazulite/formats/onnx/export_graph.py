@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Hashable, Sequence
+from functools import reduce
 from typing import Any
 
 from lazulite.base.errors import ArgumentError
@@ -141,13 +142,13 @@ class GraphWriter:
         """A size as a vector of one element."""
         if not isinstance(size, Size):
             return self.integers([size])
-        total: Value | None = None
-        for term, factor in size.form.terms.items():
-            part = self._term(term)
-            part = part if factor == 1 else self.node("Mul", part, self.integers([factor]))
-            total = part if total is None else self.node("Add", total, part)
-        assert total is not None
-        return self.node("Add", total, self.integers([size.form.constant])) if size.form.constant else total
+        parts = [
+            self._term(term) if factor == 1 else self.node("Mul", self._term(term), self.integers([factor]))
+            for term, factor in size.form.terms.items()
+        ]
+        if size.form.constant:
+            parts.append(self.integers([size.form.constant]))
+        return reduce(lambda total, part: self.node("Add", total, part), parts)
 
     def _term(self, term: UOp) -> Value:
         if term.op is ops.CONST:

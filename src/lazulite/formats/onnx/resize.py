@@ -7,8 +7,10 @@ out on the host, in float64; the tensor sees gathers and multiplications, as man
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy
 
@@ -112,15 +114,14 @@ def _resampled(
 def _mixed(x: Tensor, axis: int, index: Host, weights: Host) -> Tensor:
     """The sum over the taps of the elements there times their weights."""
     shape = [-1 if n == axis else 1 for n in range(len(x.shape))]
-    total = None
+    parts = []
     for tap in range(index.shape[1]):
         part = x.index_select(axis, Tensor(index[:, tap].astype("int32"), device=x.device))
         weight = weights[:, tap]
         if (weight != 1).any():
             part = part * Tensor(weight.astype("float32"), device=x.device).reshape(shape).cast(x.dtype)
-        total = part if total is None else total + part
-    assert total is not None
-    return total
+        parts.append(part)
+    return reduce(operator.add, parts)
 
 
 def _places(new: int, old: int, factor: float, span: tuple[float, float], mode: str) -> Host:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 from collections.abc import Callable, Sequence
+from functools import reduce
 
 import numpy
 
@@ -42,19 +44,14 @@ def interpolated(
     """
     lows = [place.floor() for place in places]
     offsets = range(1 - reach, reach + 1)
-    total = None
+    parts = []
     for steps in itertools.product(offsets, repeat=len(places)):
-        factor = None
-        index = []
+        factors, index = [], []
         for axis, (place, low, step) in enumerate(zip(places, lows, steps, strict=True)):
-            own = weight((place - (low + step)).abs())
-            factor = own if factor is None else factor * own
+            factors.append(weight((place - (low + step)).abs()))
             index.append(bound((low + step).cast(dtypes.int32), x.shape[2 + axis]))
-        assert factor is not None
-        part = picked(x, index) * factor.unsqueeze(1)
-        total = part if total is None else total + part
-    assert total is not None
-    return total
+        parts.append(picked(x, index) * reduce(operator.mul, factors).unsqueeze(1))
+    return reduce(operator.add, parts)
 
 
 def _linear(distance: Tensor) -> Tensor:
@@ -175,15 +172,12 @@ def roi_align(
 def _largest_corner(rows: Sequence[Tensor], columns: tuple[Host, Host]) -> Tensor:
     """Of the four weighted elements around each point the largest."""
     index, weights = columns
-    best = None
-    for row in rows:
-        for tap in (0, 1):
-            part = row.index_select(2, Tensor(index[:, tap], device=row.device)) * Tensor(
-                weights[:, tap], device=row.device
-            )
-            best = part if best is None else best.maximum(part)
-    assert best is not None
-    return best
+    corners = [
+        row.index_select(2, Tensor(index[:, tap], device=row.device)) * Tensor(weights[:, tap], device=row.device)
+        for row in rows
+        for tap in (0, 1)
+    ]
+    return reduce(Tensor.maximum, corners)
 
 
 def _clamped(places: Host, size: int) -> tuple[Host, Host]:
