@@ -121,7 +121,13 @@ class KernelFacts:
     def work(self, lanes: Iterable[UOp]) -> float:
         """An estimate of the instructions that run when these ranges become lanes of vectors."""
         chosen = frozenset(lanes)
-        return sum(self._cost(node, chosen) for node in self.nodes)
+        return sum(self._cost(node, chosen) for node in self._working)
+
+    @cached_property
+    def _working(self) -> list[UOp]:
+        """The nodes that are instructions."""
+        values = [node for node in self.nodes if node.dtype is not dtypes.index and node.op in ops.ELEMENTWISE]
+        return [*self.reductions, *self.accesses, *values]
 
     def _turns(self, ranges: Iterable[UOp], chosen: frozenset[UOp]) -> float:
         turns = 1.0
@@ -136,8 +142,6 @@ class KernelFacts:
         turns = self._turns(node.ranges, chosen)
         if node.op in (ops.LOAD, ops.STORE):
             return self._access_cost(node, chosen, turns)
-        if node.op not in ops.ELEMENTWISE or node.dtype is dtypes.index:
-            return 0.0
         return turns * max(own_cost(node), 0.5)
 
     def _access_cost(self, access: UOp, chosen: frozenset[UOp], turns: float) -> float:
