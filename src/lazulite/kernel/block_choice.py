@@ -18,7 +18,7 @@ from lazulite.analysis.contraction import contraction
 from lazulite.base.errors import StageError
 from lazulite.ir import ops
 from lazulite.ir.target import Target
-from lazulite.ir.uop import UOp, toposort
+from lazulite.ir.uop import UOp, nodes_of, toposort
 from lazulite.kernel.apply import apply
 from lazulite.kernel.blocks import block_statements
 from lazulite.kernel.facts import KernelFacts
@@ -69,7 +69,7 @@ def _blocked(parts: Statements) -> _Still | None:
     Intermediates are none of them: a block has rows of its own in each.
     """
     found: list[_Still] = []
-    products = [n for nodes in parts.nodes for n in nodes if contraction(n) is not None]
+    products = [n for kernel in parts.kernels for n in nodes_of(kernel) if contraction(n) is not None]
     loads = [n for p in products for n in toposort(p.src[0]) if n.op is ops.LOAD and n.src[0] not in parts.memory]
     for r, scalar in zip(parts.shared, parts.scalars, strict=True):
         turns = [(still, load) for load in loads if (still := _turns_alike(load, scalar, extent(r))) > 1]
@@ -156,7 +156,7 @@ def _strips(parts: Statements, rows: int, target: Target) -> Iterator[tuple[Stri
 
 def _results(parts: Statements, axis: UOp) -> int:
     """What a row keeps of reductions over an axis from strip to strip: of a maximum also the one before and a ratio."""
-    reductions = [node for nodes in parts.nodes for node in nodes if node.op is ops.REDUCE]
+    reductions = [node for kernel in parts.kernels for node in nodes_of(kernel) if node.op is ops.REDUCE]
     kept = [node for node in reductions if any(r.src[0] is axis.src[0] for r in node.src[1:])]
     return sum((3 if n.arg[0] is ops.MAX else 1) * count(n.ranges) * n.dtype.itemsize for n in kept)
 

@@ -6,14 +6,14 @@ outermost axis of all scratch memory.  What the kernel computes stays the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 
 from lazulite.base.errors import StageError
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
-from lazulite.ir.uop import UOp, index, substitute
+from lazulite.ir.uop import UOp, index, nodes_of, substitute
 from lazulite.kernel.borders import regroup
 from lazulite.kernel.limits import limited
 from lazulite.kernel.nest import by_order, extent
@@ -89,7 +89,7 @@ def _block(parts: Statements, step: Block) -> Statements:
     row = UOp(ops.RANGE, dtypes.index, (rows,), ((*name, 1), "loop"))
     strides = {memory: _stride(memory) for memory in parts.memory}
     table = {memory: memory.replace(arg=(memory.arg[0], (factor * stride,), "")) for memory, stride in strides.items()}
-    kernels = [_over_rows(nodes, {old: new * factor + row} | table, row, strides) for nodes in parts.nodes]
+    kernels = [_over_rows(kernel, {old: new * factor + row} | table, row, strides) for kernel in parts.kernels]
     scratch = [s.replace(arg=(s.arg[0], table[m].arg[1][0], s.arg[2]))
                for s, m in zip(parts.scratch, parts.memory, strict=True)]  # fmt: skip
     around = {s: scalar for s, scalar in zip(parts.shared, parts.scalars, strict=True) if s is not r} | {outer: new}
@@ -104,17 +104,17 @@ def _stride(memory: UOp) -> int:
     return int(size) + (0 if size * width % _PAGE else _PADDING // width)
 
 
-def _over_rows(nodes: Sequence[UOp], table: Mapping[UOp, UOp], row: UOp, strides: Mapping[UOp, int]) -> UOp:
-    """The statement of these nodes for all rows: each has a place of its own in the intermediates."""
+def _over_rows(kernel: UOp, table: Mapping[UOp, UOp], row: UOp, strides: Mapping[UOp, int]) -> UOp:
+    """The statement for all rows: each has a place of its own in the intermediates."""
     done = dict(table)
-    for node in nodes:
+    for node in nodes_of(kernel):
         if node in done:
             continue
         src = tuple([done[s] for s in node.src])
         if node.op in (ops.LOAD, ops.STORE) and node.src[0] in strides:
             src = (src[0], row * strides[node.src[0]] + src[1], *src[2:])
         done[node] = node if src == node.src else _rebuilt(node, src)
-    return done[nodes[-1]]
+    return done[kernel]
 
 
 def _rebuilt(node: UOp, src: tuple[UOp, ...]) -> UOp:

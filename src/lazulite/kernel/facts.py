@@ -16,7 +16,7 @@ from lazulite.ir import ops
 from lazulite.ir.bounds import linear
 from lazulite.ir.dtype import NARROW, dtypes
 from lazulite.ir.target import Target
-from lazulite.ir.uop import UOp, toposort
+from lazulite.ir.uop import UOp, nodes_of, toposort
 from lazulite.kernel.nest import by_order, count, extent
 from lazulite.kernel.panels import panels
 
@@ -39,7 +39,7 @@ class KernelFacts:
 
     @cached_property
     def nodes(self) -> list[UOp]:
-        return toposort(self.sink)
+        return nodes_of(self.sink)
 
     @cached_property
     def reductions(self) -> list[UOp]:

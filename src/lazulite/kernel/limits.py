@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from lazulite.ir import ops
 from lazulite.ir.bounds import Linear, linear
 from lazulite.ir.dtype import dtypes
-from lazulite.ir.uop import UOp, index, replace_ranges, toposort
+from lazulite.ir.uop import UOp, index, nodes_of, replace_ranges, toposort
 from lazulite.kernel.nest import extent, grain, is_fixed
 from lazulite.kernel.statements import Statements
 from lazulite.simplify.boolean import alternatives, conjuncts
@@ -95,17 +95,15 @@ def limited(parts: Statements) -> Statements:
             limits.walks.append(_walks(limits, number))
         if len(barred) == known:
             break
-    walked = zip(parts.nodes, limits.walks, strict=True)
-    return parts.with_kernels(
-        [_walked(nodes, walks, limits.windows) if walks else nodes[-1] for nodes, walks in walked]
-    )
+    walked = zip(parts.kernels, limits.walks, strict=True)
+    return parts.with_kernels([_walked(each, walks, limits.windows) if walks else each for each, walks in walked])
 
 
-def _walked(nodes: Sequence[UOp], walks: Mapping[UOp, _Walk], windows: Mapping[UOp, _Window]) -> UOp:
-    """The statement of these nodes over windows; memory that holds only a window is indexed from its begin."""
+def _walked(kernel: UOp, walks: Mapping[UOp, _Walk], windows: Mapping[UOp, _Window]) -> UOp:
+    """The statement over windows; memory that holds only a window is indexed from its begin."""
     own = {r: walk.range for r, walk in walks.items()}
     done = {r: walk.place for r, walk in walks.items()}
-    for node in nodes:
+    for node in nodes_of(kernel):
         if node in done:
             continue
         src = tuple([done[s] for s in node.src])
@@ -116,12 +114,13 @@ def _walked(nodes: Sequence[UOp], walks: Mapping[UOp, _Walk], windows: Mapping[U
         elif node.op is ops.REDUCE:
             src = (src[0], *[own.get(r, r) for r in node.src[1:]])
         done[node] = node if src == node.src else node.replace(src=src)
-    return done[nodes[-1]]
+    return done[kernel]
 
 
 def _walks(limits: _Limits, number: int) -> dict[UOp, _Walk]:
     """The ranges of a statement that can be shorter; notes what becomes of its own result."""
-    kernel, nodes = limits.parts.kernels[number], limits.parts.nodes[number]
+    kernel = limits.parts.kernels[number]
+    nodes = nodes_of(kernel)
     own = limits.parts.memory[number] if number < len(limits.parts.memory) else None
     walks: dict[UOp, _Walk] = {}
     for r, loads in _readers(limits, nodes).items():

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
-from lazulite.ir.uop import UOp, toposort
+from lazulite.ir.uop import UOp, nodes_of, toposort
 from lazulite.kernel.nest import by_order, nested
 
 _PLACES = 1 << 20
@@ -26,7 +26,7 @@ RECENT = 4
 """For how many kernels is kept what both the choice of steps and the compilation that follows ask for."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Statements:
     """The parts of a kernel."""
 
@@ -46,11 +46,6 @@ class Statements:
         """Whether each statement but the last one fills memory of its own, element by element, and changes no other."""
         return len(set(self.memory)) == len(self.memory) and all(len(kernel.src) == 1 for kernel in self.kernels[:-1])
 
-    @cached_property
-    def nodes(self) -> tuple[list[UOp], ...]:
-        """The nodes of each statement, sources first."""
-        return tuple([toposort(kernel) for kernel in self.kernels])
-
     def with_kernels(self, kernels: Sequence[UOp]) -> Statements:
         return replace(self, kernels=tuple(kernels))
 
@@ -63,7 +58,7 @@ def has_statements(root: UOp) -> bool:
 @lru_cache(maxsize=RECENT)
 def split_statements(root: UOp) -> Statements:
     """The statements of a kernel that has intermediates."""
-    nodes = toposort(root)
+    nodes = nodes_of(root)
     ordered = [node for node in nodes if node.op is ops.AFTER]
     filled = [node for node in ordered if node.src[1].op is not ops.RANGE]
     shared = by_order(frozenset[UOp]().union(*[node.ranges for node in filled]))

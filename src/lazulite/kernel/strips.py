@@ -18,7 +18,7 @@ from math import gcd, inf
 from lazulite.ir import ops
 from lazulite.ir.bounds import Linear, linear
 from lazulite.ir.dtype import NARROW, DType, dtypes
-from lazulite.ir.uop import UOp, index, substitute
+from lazulite.ir.uop import UOp, index, nodes_of, substitute
 from lazulite.kernel.nest import by_order, extent, grain
 from lazulite.kernel.rescaling import Factors, Scales, read_alike, shrinkage
 from lazulite.kernel.statements import Statements
@@ -46,7 +46,7 @@ class Axis:
 
 def strips(parts: Statements, name: tuple[int, ...], factor: int) -> Statements:
     """The statements over strips of so many turns of a range of the first one."""
-    first = next((r for r in parts.nodes[0] if r.op is ops.RANGE and r.arg[0] == name), None)
+    first = next((r for r in nodes_of(parts.kernels[0]) if r.op is ops.RANGE and r.arg[0] == name), None)
     if first is None:
         raise Refused("the first statement has no such range")
     return _Strips(parts, find_axis(parts, first), factor).statements()
@@ -58,8 +58,8 @@ def strips(parts: Statements, name: tuple[int, ...], factor: int) -> Statements:
 def find_axis(parts: Statements, first: UOp) -> Axis:
     """The axis that a range of the first statement runs along."""
     accesses = [
-        [(n.src[0], linear(n.src[1]), n) for n in nodes if n.op in _ACCESSES and n.src[0] in parts.memory]
-        for nodes in parts.nodes
+        [(n.src[0], linear(n.src[1]), n) for n in nodes_of(kernel) if n.op in _ACCESSES and n.src[0] in parts.memory]
+        for kernel in parts.kernels
     ]
     along: list[set[UOp]] = [set() for _ in parts.kernels]
     strides: dict[UOp, int] = {}
@@ -100,7 +100,7 @@ class _Strips:
 
     def __init__(self, parts: Statements, axis: Axis, factor: int) -> None:
         self.parts, self.axis, self.factor = parts, axis, factor
-        nodes = chain(*parts.nodes, parts.scalars, parts.memory)
+        nodes = chain(*map(nodes_of, parts.kernels), parts.scalars, parts.memory)
         self.slot: int = 1 + max(node.arg[0] for node in nodes if node.op in (ops.PARAM, ops.SCALAR))
         self.number: int = 1 + max(s.arg[0] for s in parts.scratch)
         turns = sum_of(quotient(linear(axis.size) + Linear(factor - 1), factor, NOTHING))
@@ -142,7 +142,7 @@ class _Strips:
         along = self.axis.along[number]
         done = {r: self._within(r) + self.turn * self.factor for r in along}
         self.scales.along = frozenset(r for place in done.values() for r in place.ranges)
-        for node in self.parts.nodes[number]:
+        for node in nodes_of(self.parts.kernels[number]):
             if node in done:
                 continue
             src = tuple([done[s] for s in node.src])
