@@ -73,7 +73,7 @@ def _blocked(parts: Statements) -> _Still | None:
     loads = [n for p in products for n in toposort(p.src[0]) if n.op is ops.LOAD and n.src[0] not in parts.memory]
     for r, scalar in zip(parts.shared, parts.scalars, strict=True):
         turns = [(still, load) for load in loads if (still := _turns_alike(load, scalar, extent(r))) > 1]
-        size = sum(count(load.ranges) * load.dtype.itemsize for _, load in turns)
+        size = sum(_bytes(load) for _, load in turns)
         if turns:
             found.append(_Still(r, math.gcd(*[still for still, _ in turns]), size))
     return max(found, key=lambda still: (still.bytes, still.range.arg[0]), default=None)
@@ -86,6 +86,11 @@ def _turns_alike(load: UOp, scalar: UOp, turns: int) -> int:
     if scalar is not load.src[1] and all(u.op is ops.FLOORDIV and u.src[1].op is ops.CONST for u in users):
         return math.gcd(turns, *[int(user.src[1].value) for user in users])
     return 1
+
+
+def _bytes(load: UOp) -> int:
+    """How much a load reads over all turns of its ranges."""
+    return count(load.ranges) * load.dtype.itemsize
 
 
 def _indices(load: UOp) -> set[UOp]:
@@ -110,7 +115,7 @@ def _choices(parts: Statements, target: Target) -> Iterator[list[Step]]:
     between two rows that read the same of an operand."""
     still = _blocked(parts)
     turns, operands = (1, 0) if still is None else (still.turns, still.bytes)
-    size, tall = _bytes(parts), max(_TALL, min(_TALLEST, count(parts.shared) // _PIECES))
+    size, tall = _scratch(parts), max(_TALL, min(_TALLEST, count(parts.shared) // _PIECES))
     far = size * min(turns, _ROWS) > target.l2 // 8 or (turns > 1 and operands > target.l2 // 2)
     for strip, short in _strips(parts, tall, target) if parts.fills_once and far else ():
         yield [*_block(still, _rows(short, turns, tall, target)), strip]
@@ -131,7 +136,7 @@ def _threads(parts: Statements, steps: Sequence[Step]) -> list[Parallel]:
     return []
 
 
-def _bytes(parts: Statements) -> int:
+def _scratch(parts: Statements) -> int:
     """The scratch memory of a row."""
     return sum(memory.arg[1][0] * memory.dtype.itemsize for memory in set(parts.memory))
 
@@ -148,7 +153,7 @@ def _strips(parts: Statements, rows: int, target: Target) -> Iterator[tuple[Stri
     """Strips of the axes that can be cut into some, the longest first, and about how many bytes a row has then."""
     (store,) = parts.kernels[0].src
     for r in sorted(store.src[1].ranges, key=extent, reverse=True):
-        each = _bytes(parts) // extent(r) + 1
+        each = _scratch(parts) // extent(r) + 1
         factor = _strip_size(extent(r), target.l2 // 4 // rows // each)
         if _FEWEST <= factor < extent(r):
             yield Strip(r.arg[0], factor), factor * each + _results(parts, r)
@@ -169,11 +174,12 @@ def _strip_size(turns: int, most: int) -> int:
 
 def _copies(facts: KernelFacts, steps: Sequence[Step], block: Sequence[UOp], room: int) -> tuple[list[Stage], int]:
     """Copies, made once for all blocks, of operands whose lanes lie apart; `room` is for them and those to come."""
-    if not any(_may_lie_apart(load, steps) for load in _summed(facts)):
+    fixed = [load for load in _summed(facts) if not _indices(load).intersection(block)]
+    if not any(_bytes(load) <= room and _may_lie_apart(load, steps) for load in fixed):
         return [], room
     copies: list[Stage] = []
     for load in _summed(KernelFacts(apply(facts.sink, steps), facts.target)):
-        size = count(load.ranges) * load.dtype.itemsize
+        size = _bytes(load)
         scattered = any(r.arg[1] == "lane" and coefficient(load.src[1], r) not in (0, 1) for r in load.ranges)
         if scattered and size <= room and not _indices(load).intersection(block):
             loops, rows, lanes = (

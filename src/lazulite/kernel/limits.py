@@ -44,6 +44,11 @@ class _Window:
     """How long the axis is."""
     low: UOp
     high: UOp
+    begin: UOp
+    """Where a loop over the window begins, and how many turns it has: both are multiples of what divides the axis."""
+    turns: UOp
+    reaches_end: bool
+    """Whether that loop always ends with the axis."""
     value: UOp
 
     def is_over(self, other: _Window) -> bool:
@@ -183,7 +188,7 @@ def _masked(limits: _Limits, own: UOp, store: UOp) -> dict[UOp, _Walk]:
     for r in [term for term in linear(store.src[1]).terms if term.op is ops.RANGE]:
         low, high = _edge(conditions, r, -1), _edge(conditions, r, 1)
         if (low.vmax > 0 or high.vmin < extent(r)) and not limits.is_barred(own, store, r):
-            window = limits.windows[own] = _Window(_stride(store, r), r.src[0], low, high, constant)
+            window = limits.windows[own] = _window(store, r, low, high, constant)
             return {r: _walk(window, r)}
     return {}
 
@@ -233,17 +238,24 @@ def _bound(condition: UOp, r: UOp, side: int) -> UOp | None:
     return sum_of(farthest)
 
 
-def _walk(window: _Window, r: UOp) -> _Walk:
-    """The loop over a window, rounded to multiples of what divides the axis."""
-    step, turns = math.gcd(grain(window.size), _GRAIN), extent(r)
-    low, high = (_rounded(linear(place), step, turns) for place in (window.low, window.high + (step - 1)))
+def _window(store: UOp, r: UOp, low: UOp, high: UOp, constant: UOp) -> _Window:
+    """The window of what is stored along a range."""
+    size, turns = r.src[0], extent(r)
+    step = math.gcd(grain(size), _GRAIN)
+    begin, end = (_rounded(linear(place), step, turns) for place in (low, high + (step - 1)))
     if not is_fixed(r):
-        high = r.src[0] if high.is_const(turns) else high.minimum(r.src[0])
-    size = sum_of(linear(high) + linear(low).scaled(-1))
-    own = r.replace(src=(size if size.vmin >= 0 or low.is_const(0) else size.maximum(0),))
-    if low.is_const(0):
+        end = size if end.is_const(turns) else end.minimum(size)
+    left = sum_of(linear(end) + linear(begin).scaled(-1))
+    left = left if left.vmin >= 0 or begin.is_const(0) else left.maximum(0)
+    return _Window(_stride(store, r), size, low, high, begin, left, end is size, constant)
+
+
+def _walk(window: _Window, r: UOp) -> _Walk:
+    """The loop over a window in place of a range: from its end to its front, where it reaches to that of the axis."""
+    own = r.replace(src=(window.turns,))
+    if window.begin.is_const(0):
         return _Walk(own, own)
-    return _Walk(own, own * -1 + (high + -1) if high is r.src[0] else low + own)
+    return _Walk(own, own * -1 + (window.size + -1) if window.reaches_end else window.begin + own)
 
 
 def _rounded(place: Linear, grain: int, turns: int) -> UOp:
