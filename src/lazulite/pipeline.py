@@ -55,6 +55,10 @@ class Stage:
     writes: str
 
 
+def _reductions(root: UOp, request: Request) -> UOp:
+    return root if has_statements(root) else decompose_reductions(root, native(request.target))
+
+
 def _steps(root: UOp, request: Request) -> UOp:
     """Statements get their steps when their loops are built: before, they have one store each."""
     return root if has_statements(root) else apply(root, request.steps)
@@ -65,7 +69,7 @@ def _loops(root: UOp, request: Request) -> UOp:
 
     def loops(kernel: UOp, number: int) -> UOp:
         steps = within(request.steps, number)
-        scheduled = kernel if number < 0 else apply(kernel, steps)
+        scheduled = kernel if number < 0 else apply(decompose_reductions(kernel, native(request.target)), steps)
         staged = mark(stage_memory(scheduled, steps), steps)
         looped = loop_epilogues(accumulate(staged), steps)
         return build(group_sums(flatten(looped)), request.target)
@@ -78,12 +82,7 @@ PIPELINE = (
     Stage(
         "kernel.borders", lambda root, _: root if has_statements(root) else regroup(root), reads=KERNEL, writes=KERNEL
     ),
-    Stage(
-        "lower.decompose_reduce",
-        lambda root, request: decompose_reductions(root, native(request.target)),
-        reads=KERNEL,
-        writes=KERNEL,
-    ),
+    Stage("lower.decompose_reduce", _reductions, reads=KERNEL, writes=KERNEL),
     Stage("kernel.apply", _steps, reads=KERNEL, writes=KERNEL),
     Stage("lower.loops", _loops, reads=KERNEL, writes=LOOP),
     Stage("lower.decompose", lambda root, request: decompose(root, native(request.target)), reads=LOOP, writes=LOOP),
