@@ -11,13 +11,13 @@ staging, loops) serves statements unchanged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
-from lazulite.ir.uop import UOp, nodes_of, toposort
+from lazulite.ir.uop import UOp, nodes_of, rebuild, substitute, toposort
 from lazulite.kernel.nest import by_order, nested
 
 _PLACES = 1 << 20
@@ -68,7 +68,8 @@ def split_statements(root: UOp) -> Statements:
     stands = dict(zip(scratch, memory, strict=True))
     table = dict(zip(shared, scalars, strict=True)) | stands | {node: stands[_memory(node)] for node in ordered}
     effects = [[s for effect in node.src[1:] for s in _stores(effect)] for node in filled]
-    kernels = [UOp.sink(*_placed(each, table, lambda place: place % _PLACES)) for each in [*effects, root.src]]
+    done = table | _placed(nodes, table, lambda place: place % _PLACES)
+    kernels = [UOp.sink(*rebuild(each, done)) for each in [*effects, root.src]]
     return Statements(tuple(shared), tuple(scalars), tuple(scratch), tuple(memory), tuple(kernels))
 
 
@@ -84,16 +85,15 @@ def join_statements(parts: Statements) -> UOp:
     table = dict(zip(parts.scalars, parts.shared, strict=True))
     turn = () if parts.fills_once else parts.shared[-1:]
     for number, scratch in enumerate(parts.scratch):
-        own = parts.memory[number]
+        own, kernel = parts.memory[number], parts.kernels[number]
         before = table.setdefault(own, scratch.after(*turn))
-        effects = _placed(nested(parts.kernels[number].src), table, _place_of(number))
-        table[own] = UOp(ops.AFTER, scratch.dtype, (before, *effects))
-    return UOp.sink(*_placed(parts.kernels[-1].src, table, _place_of(len(parts.scratch))))
+        table[own] = UOp(ops.AFTER, scratch.dtype, (before, *_joined(kernel, nested(kernel.src), table, number)))
+    return UOp.sink(*_joined(parts.kernels[-1], parts.kernels[-1].src, table, len(parts.scratch)))
 
 
-def _place_of(number: int) -> Callable[[int], int]:
-    """The places of ranges and scratch memory of a statement, apart from those of the others."""
-    return lambda place: (number + 1) * _PLACES + place
+def _joined(kernel: UOp, effects: Sequence[UOp], table: dict[UOp, UOp], number: int) -> list[UOp]:
+    """The effects of a statement with its ranges and scratch memory apart from those of the others."""
+    return rebuild(effects, table | _placed(nodes_of(kernel), table, lambda place: (number + 1) * _PLACES + place))
 
 
 def each_statement(root: UOp, change: Callable[[UOp, int], UOp]) -> UOp:
@@ -124,16 +124,14 @@ def _stores(effect: UOp) -> Sequence[UOp]:
     return [n for n in toposort(effect, enter=lambda n: n.op is ops.FOR) if n.op is ops.STORE]
 
 
-def _placed(effects: Sequence[UOp], table: Mapping[UOp, UOp], place: Callable[[int], int]) -> list[UOp]:
-    """The effects with what is in the table replaced; other ranges and scratch memory get other places."""
-    done = dict(table)
-    for node in toposort(*effects, enter=lambda node: node not in table):
-        if node in done:
-            continue
-        src, arg = tuple([done[s] for s in node.src]), node.arg
-        if node.op is ops.RANGE:
-            arg = (place(arg[0][0]), *arg[0][1:]), arg[1]
-        elif node.op is ops.SCRATCH:
-            arg = (place(arg[0]), *arg[1:])
-        done[node] = node if src == node.src and arg is node.arg else UOp(node.op, node.dtype, src, arg)
-    return [done[effect] for effect in effects]
+def _placed(nodes: Iterable[UOp], table: dict[UOp, UOp], place: Callable[[int], int]) -> dict[UOp, UOp]:
+    """Ranges and scratch memory that the table does not replace, in other places."""
+    found: dict[UOp, UOp] = {}
+    for node in nodes:
+        if node.op is ops.RANGE and node not in table:
+            first, *rest = node.arg[0]
+            size = substitute(node.src, table | found)
+            found[node] = UOp(ops.RANGE, node.dtype, tuple(size), ((place(first), *rest), node.arg[1]))
+        elif node.op is ops.SCRATCH and node not in table:
+            found[node] = node.replace(arg=(place(node.arg[0]), *node.arg[1:]))
+    return found
