@@ -20,9 +20,9 @@ from lazulite.ir.size import max_shape
 from lazulite.ir.uop import UOp, toposort
 from lazulite.schedule.axes import last_axes
 from lazulite.schedule.blocks import fuse_blocks
-from lazulite.schedule.calls import launch_kernel
+from lazulite.schedule.calls import launch_kernel, lost_turns
 from lazulite.schedule.fuse import fuse
-from lazulite.schedule.fusion import Fusion, is_reinterpretation
+from lazulite.schedule.fusion import Fusion, LaunchKey, is_reinterpretation, launch_key
 from lazulite.schedule.groups import Decision, Destination, Group, element_count
 from lazulite.schedule.kernels import Kernel, Memory, build_kernel
 from lazulite.schedule.layout import Choose, Layouts, still_inputs
@@ -77,6 +77,8 @@ class _Graph:
     """For each prepared node the node of the graph that it stands for."""
     valued: set[int] = field(default_factory=set)
     """The memories whose contents after a store of a region are computed by those who read them, not loaded."""
+    ordered: set[LaunchKey] = field(default_factory=set)
+    """The launches whose arguments stay in memory, because their order would not be seen in an expression."""
     hidden: dict[int, UOp] = field(default_factory=dict)
     """What lies in the memories, with negative numbers, in which pure launches run that nobody asked for."""
 
@@ -115,8 +117,12 @@ def build(
     graph = _graph(outputs, targets, positions)
     aside: set[Write] = set()
     while True:
-        fusion = fuse(_destinations(graph, aside), allowed=options.fuse)
+        fusion = fuse(_destinations(graph, aside), allowed=options.fuse, ordered=graph.ordered)
         kernels = [_kernel(fusion, group, graph) for group in fusion.groups]
+        unordered = {launch_key(kernel.group.root) for kernel in kernels if lost_turns(kernel)}
+        if not unordered <= graph.ordered:
+            graph.ordered |= unordered
+            continue
         ordering = order(fusion, kernels, aside, _conflicts(graph, kernels))
         _refuse_cycle(graph, ordering.stuck)
         if not (ordering.aside or ordering.reread):

@@ -163,6 +163,12 @@ def launch_kernel(fusion: Fusion, group: Group) -> Kernel:
     return Kernel(group, sink, tuple(builder.arguments), read | builder.loaded, writes)
 
 
+def lost_turns(kernel: Kernel) -> bool:
+    """Whether memory of a hand-written kernel is not taken in turn any more, as no memory says where to store."""
+    root = kernel.group.root
+    return root.op is ops.LAUNCH and len(in_turn(kernel.sink)) < len(in_turn(parsed(root.arg.kernel)))
+
+
 def _bound(kernel: UOp, memories: Mapping[int, Memory], builder: Builder) -> dict[UOp, UOp]:
     """The kernel's memory with one PARAM for each memory (and type): two slots of one memory become one.
 

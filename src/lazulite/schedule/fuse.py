@@ -9,28 +9,33 @@ user of it stands above that group.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from lazulite.analysis.kinds import HERE, LEAVES, gather_facts, is_elementwise
 from lazulite.base.errors import EffectError
 from lazulite.ir import ops
 from lazulite.ir.launches import turns_of
 from lazulite.ir.uop import UOp, toposort
-from lazulite.schedule.fusion import Fusion, State, is_reinterpretation, launch_key
+from lazulite.schedule.fusion import Fusion, LaunchKey, State, is_reinterpretation, launch_key
 from lazulite.schedule.groups import Decision, Destination, Group, Place, open_group, place_of_argument, sources_at
 from lazulite.schedule.hosting import beside, host_of
 from lazulite.schedule.products import is_grown, is_large_product
 from lazulite.schedule.storing import HAND_WRITTEN, reason_to_store
 
 
-def fuse(destinations: Mapping[UOp, Sequence[Destination]], *, allowed: bool = True) -> Fusion:
+def fuse(
+    destinations: Mapping[UOp, Sequence[Destination]], *, allowed: bool = True, ordered: Collection[LaunchKey] = ()
+) -> Fusion:
     """Group the graph below the values that have destinations (no leaves or reinterpretations).
 
-    `allowed=False` gives each op a kernel of its own.
+    `allowed=False` gives each op a kernel of its own; the calls that are `ordered` take arguments from memory.
     """
     order = toposort(*destinations)
     position = {node: number for number, node in enumerate(order)}
-    state = State(gather_facts(order), destinations, allowed, position=position, filling=_filling(destinations))
+    state = State(
+        gather_facts(order), destinations, allowed, ordered=ordered, position=position,
+        filling=_filling(destinations),
+    )  # fmt: skip
     for node in reversed(order):
         _visit(state, node, state.wanted.pop(node, {}))
     return Fusion(state.groups, destinations, state.writer, state.facts, state.decisions, frozenset(state.again))
@@ -108,10 +113,12 @@ def _launch(state: State, group: Group, node: UOp) -> None:
     """
     if node not in state.destinations:
         raise EffectError("after", "what a kernel left in memory was overwritten, and a kernel is never run twice")
-    state.launches[launch_key(node)] = group
+    key = launch_key(node)
+    state.launches[key] = group
+    fuse = state.fuse and key not in state.ordered
     group.trips = dict(turns_of(node.arg.kernel))
     for i, source in enumerate(node.src):
-        place = place_of_argument(group, node, i) if state.fuse else None
+        place = place_of_argument(group, node, i) if fuse else None
         if place is not None:
             state.wanted.setdefault(source, {}).setdefault(group, {})[place] = None
             continue

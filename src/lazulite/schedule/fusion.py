@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lazulite.analysis.index_map import Maps
@@ -48,7 +48,9 @@ class State:
     groups: list[Group] = field(default_factory=list)
     writer: dict[UOp, Group] = field(default_factory=dict)
     decisions: list[Decision] = field(default_factory=list)
-    launches: dict[tuple[object, ...], Group] = field(default_factory=dict)
+    ordered: Collection[LaunchKey] = ()
+    """The calls of hand-written kernels that take their arguments from memory."""
+    launches: dict[LaunchKey, Group] = field(default_factory=dict)
     """The group of each call of a hand-written kernel, which stores all its results."""
     maps: Maps = field(default_factory=Maps)
     forced: dict[UOp, str] = field(default_factory=dict)
@@ -81,6 +83,9 @@ def source_of(read: UOp) -> UOp:
     return read
 
 
-def launch_key(node: UOp) -> tuple[object, ...]:
+LaunchKey = tuple[object, ...]
+
+
+def launch_key(node: UOp) -> LaunchKey:
     """What the results of one call have in common."""
     return node.src, node.arg._replace(result=-1)

@@ -136,6 +136,17 @@ def test_dear_values_and_sums_are_stored_before_they_are_scattered() -> None:
         np.testing.assert_allclose(Tensor.zeros(10).scatter_add(0, places, made).numpy(), expected, rtol=1e-4)
 
 
+@given(st.integers(1, 4), st.integers(1, 60))
+def test_positions_that_no_memory_says_are_taken_in_order(step: int, count: int) -> None:
+    """Counted positions that meet: an expression would not show that turns follow one another."""
+    values, numbers = drawn(count, (count,), -9, 9), (np.arange(count), Tensor.arange(count))
+    for plain, places in zip(*[(i // step, i % step, (i * 3 + 1) % 7) for i in numbers], strict=True):
+        expected = np.zeros(count + 8, np.int32)
+        np.add.at(expected, plain, values)
+        lazy = Tensor.zeros(count + 8, dtype="int32").scatter_add(0, places, Tensor(values) * 1)
+        assert expected.tolist() == lazy.tolist()
+
+
 @pytest.mark.parametrize("held", [False, True])
 def test_positions_made_from_what_is_overwritten_are_those_of_before(held: bool) -> None:
     """A scatter in place reads positions and values out of the memory that it writes as they were."""
