@@ -20,7 +20,7 @@ from lazulite.emit.llvm_compute import POSITIONS
 from lazulite.emit.llvm_matrix import MatrixWriter
 from lazulite.emit.llvm_object import compile_text
 from lazulite.emit.llvm_types import type_name
-from lazulite.emit.llvm_values import At
+from lazulite.emit.llvm_values import At, Key, row_of
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.target import Target
@@ -65,7 +65,7 @@ class Writer(MatrixWriter):
         for group in self._groups():
             first = group[0]
             if first.op in _PLAIN:
-                self._rows(group)
+                self._rows(group) if self.form(first).rows else self._one(first)
             elif first.op is ops.RANGE:
                 self._open_loop(first)
             elif first.op is ops.FOR:
@@ -86,16 +86,17 @@ class Writer(MatrixWriter):
     def _groups(self) -> Iterator[list[UOp]]:
         """Neighbours over the same rows together: they are written one row after another."""
         group: list[UOp] = []
+        together: tuple[UOp, ...] = ()
         for node in self.nodes:
-            if node.op in _PLAIN and node not in self.used and node.op is not ops.STORE:
+            plain = node.op in _PLAIN
+            if (plain and node not in self.used and node.op is not ops.STORE) or node in self.moved:
                 continue
-            if node in self.moved:
-                continue
-            fits = node.op in _PLAIN and self.form(node).rows
-            if group and (not fits or self.form(node).rows != self.form(group[0]).rows):
+            rows = self.form(node).rows if plain else ()
+            if group and rows != together:
                 yield group
                 group = []
-            if fits:
+            together = rows
+            if rows:
                 group.append(node)
             else:
                 yield [node]
@@ -113,18 +114,43 @@ class Writer(MatrixWriter):
             self.last = self.text.define(f"icmp eq i64 %end, {extent(self.parallel)}")
         self.configure()
 
+    def _one(self, node: UOp) -> None:
+        """A node without rows."""
+        result = self._way_of_writing(node)(node, {})
+        if result is not None:
+            self.values[node] = {(): result}
+
     def _rows(self, group: Sequence[UOp]) -> None:
         """Nodes over the same rows, one row after another."""
+        points = self.points_of(group[0])
         results = [self.values.setdefault(node, {}) for node in group]
-        writers = [self._row_writer(node) for node in group]
-        for at, key in self.points_of(group[0]):
-            for node, known, write in zip(group, results, writers, strict=True):
-                result = write(node, at)
+        writers = [self._writer_of_many(node) if len(points) >= _MANY else self._writer_of(node) for node in group]
+        both = list(zip(results, writers, strict=True))
+        for at, key in points:
+            for known, write in both:
+                result = write(at, key)
                 if result is not None:
                     known[key] = result
 
-    def _row_writer(self, node: UOp) -> Callable[[UOp, At], str | None]:
-        """What writes one row of a node, and gives its value if it has one."""
+    def _writer_of_many(self, node: UOp) -> Callable[[At, Key], str | None]:
+        """What writes one of many rows of a node, and gives its value if it has one."""
+        write: Callable[[At, Key], str | None] | None = None
+        if node.op is ops.LOAD and not self.form(node).units:
+            write = self.loads(node)
+        elif node.op in ops.ELEMENTWISE:
+            write = self.elements(node)
+        elif node.op is ops.STORE and not (
+            self.form(node).units or node in self.blocks or self._runs_in_every_chunk(node)
+        ):
+            write = self.stores(node)
+        return write or self._writer_of(node)
+
+    def _writer_of(self, node: UOp) -> Callable[[At, Key], str | None]:
+        """The same where rows have nothing to share."""
+        write = self._way_of_writing(node)
+        return lambda at, _: write(node, at)
+
+    def _way_of_writing(self, node: UOp) -> Callable[[UOp, At], str | None]:
         op, form = node.op, self.form(node)
         if op is ops.STORE:
             only = self.last if self._runs_in_every_chunk(node) else None
@@ -136,7 +162,7 @@ class Writer(MatrixWriter):
             return self.multiply
         if node.dtype is dtypes.index and op in POSITIONS and not form.rows and not form.lanes:
             return self.position
-        return self.elements(node) if len(self.points(form.rows)) >= _MANY else self.element
+        return self.element
 
     # --- loops ----------------------------------------------------------------------------------
 
@@ -145,11 +171,10 @@ class Writer(MatrixWriter):
         head, latch, leave = (text.label(p) for p in ("loop", "latch", "done"))
         states = []
         for carry in self.carries.get(r, ()):
-            for at, key in self.points_of(carry):
-                if self.form(carry).units:
-                    self.values.setdefault(carry, {})[key] = self.first_tile(carry.src[1], at)
-                else:
-                    states.append((carry, key, self.operand(carry.src[1], at, self.lanes_of(carry), 64)))
+            if self.form(carry).units:
+                self.values[carry] = {key: self.first_tile(carry.src[1], at) for at, key in self.points_of(carry)}
+            else:
+                states += [(carry, key, first) for key, first in self._states(carry, carry.src[1]).items()]
         begin, end, entry = "0", self.operand(r.src[0], {}, 0, 64), text.block
         if r is self.parallel:
             begin, end = self._chunk(r, end)
@@ -174,6 +199,15 @@ class Writer(MatrixWriter):
         self.enter_loop()
         self.loops.append(_Loop(closer, counter, head, latch, leave, entry, end, phis, may_be_empty))
 
+    def _states(self, carry: UOp, value: UOp) -> dict[Key, str]:
+        """A value at every row of a state."""
+        form = self.form(carry)
+        values = self.operands(value, form.lanes, 64, form.rows)
+        if isinstance(values, dict):
+            return dict(values)
+        row = row_of(values)
+        return {key: row(at, key) for at, key in self.points(form.rows)}
+
     def _chunk(self, r: UOp, turns: str) -> tuple[str, str]:
         """Where the turns of this thread begin and end; chunks of the most turns share those that there are."""
         text = self.text
@@ -188,8 +222,7 @@ class Writer(MatrixWriter):
         r = loop.closer.src[0]
         results = []
         for carry in self.carries.get(r, ()):
-            value, lanes = loop.closer.src[1 + carry.arg], self.lanes_of(carry)
-            results.append({key: self.operand(value, at, lanes, 64) for at, key in self.points_of(carry)})
+            results.append(self._states(carry, loop.closer.src[1 + carry.arg]))
         self.yields[loop.closer] = results
         self.leave_loop()
         text.jump(loop.latch)

@@ -11,7 +11,7 @@ from functools import partial
 from lazulite.emit.llvm_table import ADD_PAIRS, NATIVE, RANGE_CONTROL, REGISTER_BYTES, UNSIGNED_INDEX
 from lazulite.emit.llvm_transpose import TransposeWriter
 from lazulite.emit.llvm_types import conversion, literal, type_name, vector_literal
-from lazulite.emit.llvm_values import At, form_of
+from lazulite.emit.llvm_values import At, Row, form_of, row_of
 from lazulite.ir import ops
 from lazulite.ir.dtype import DType, dtypes
 from lazulite.ir.ops import Op
@@ -50,8 +50,10 @@ def _converts(target: Target, source: DType, result: DType) -> bool:
 
 POSITIONS = {ops.ADD: "add", ops.MUL: "mul"}
 """What positions in memory are made of, on numbers that do not vary over registers."""
-_Written = tuple[Sequence[tuple[UOp, int, int]], Callable[..., str]]
-"""The operands of a node, each with the lanes and bits that it is wanted in, and what writes it with their texts."""
+_Instruction = str | Callable[..., str]
+"""What writes an operation with the texts of its operands: an instruction with braces in their places, or a function."""
+_Written = tuple[Sequence[tuple[UOp, int, int]], _Instruction]
+"""The operands of a node, each with the lanes and bits that it is wanted in, and what writes it."""
 
 
 class ComputeWriter(TransposeWriter):
@@ -59,7 +61,7 @@ class ComputeWriter(TransposeWriter):
 
     def __init__(self, linear: UOp) -> None:
         super().__init__(linear)
-        self._writers: dict[tuple[object, ...], Callable[..., str]] = {}
+        self._writers: dict[tuple[object, ...], _Instruction] = {}
         """What writes an operation, by all that its text depends on but for the operands."""
 
     def position(self, node: UOp, at: At) -> str:
@@ -72,13 +74,24 @@ class ComputeWriter(TransposeWriter):
     def element(self, node: UOp, at: At) -> str:
         """A row of an elementwise node."""
         operands, write = self._written(node)
-        return write(*[self.operand(source, at, lanes, bits) for source, lanes, bits in operands])
+        texts = [self.operand(source, at, lanes, bits) for source, lanes, bits in operands]
+        return self.text.define(write.format(*texts)) if isinstance(write, str) else write(*texts)
 
-    def elements(self, node: UOp) -> Callable[[UOp, At], str]:
+    def elements(self, node: UOp) -> Row:
         """The same for a node of many rows, with what they share found once."""
         operands, write = self._written(node)
-        rows = [self.rows_of(source, lanes, bits, self.form(node).rows) for source, lanes, bits in operands]
-        return lambda _, at: write(*[row(at) for row in rows])
+        rows, define = self.form(node).rows, self.text.define
+        found = [self.operands(source, lanes, bits, rows) for source, lanes, bits in operands]
+        if not isinstance(write, str):
+            each = list(map(row_of, found))
+            return lambda at, key: write(*[row(at, key) for row in each])
+        spelled = write.format(*[text if isinstance(text, str) else "{}" for text in found]).format
+        varied = [texts for texts in found if not isinstance(texts, str)]
+        known = [texts for texts in varied if isinstance(texts, dict)]
+        if len(known) == len(varied):
+            return lambda _, key: define(spelled(*[texts[key] for texts in known]))
+        each = list(map(row_of, varied))
+        return lambda at, key: define(spelled(*[row(at, key) for row in each]))
 
     def _written(self, node: UOp) -> _Written:
         lanes = self.form(node).lanes
@@ -94,14 +107,14 @@ class ComputeWriter(TransposeWriter):
             write = self._writers[key] = self._writer(node, lanes, bits)
         return operands, write
 
-    def _writer(self, node: UOp, lanes: int, bits: int) -> Callable[..., str]:
-        """What writes such an operation, given its operands."""
+    def _writer(self, node: UOp, lanes: int, bits: int) -> _Instruction:
+        """What writes such an operation."""
         kind = type_name(node.src[0].dtype, lanes, bits)
         if node.op is ops.WHERE:
             gate, kind = type_name(dtypes.bool, self.lanes_of(node.src[0])), type_name(node.dtype, lanes, bits)
-            return self._line(f"select {gate} {{}}, {kind} {{}}, {kind} {{}}")
+            return f"select {gate} {{}}, {kind} {{}}, {kind} {{}}"
         if node.op is ops.BITCAST:
-            return self._line(f"bitcast {kind} {{}} to {type_name(node.dtype, lanes)}")
+            return f"bitcast {kind} {{}} to {type_name(node.dtype, lanes)}"
         if node.op is ops.CAST:
             return self._conversion(node, kind, lanes, bits)
         if node.op is ops.DOT2:
@@ -110,12 +123,7 @@ class ComputeWriter(TransposeWriter):
             return lambda *operands: self._in_register("scalef", operands, kind, node.dtype, lanes)
         if node.op in RANGE_CONTROL:
             return partial(self._combine, node.op, node.dtype, lanes, kind)
-        return self._line(self._instruction(node, kind, lanes))
-
-    def _line(self, instruction: str) -> Callable[..., str]:
-        """What writes an instruction with its operands in the places of the braces."""
-        define, spelled = self.text.define, instruction.format
-        return lambda *operands: define(spelled(*operands))
+        return self._instruction(node, kind, lanes)
 
     def dot_of_halves(self, factors: Sequence[str], lanes: int) -> str:
         """The sums of the products of neighbours of 16 bits in each of the lanes of 32."""
@@ -142,7 +150,7 @@ class ComputeWriter(TransposeWriter):
             return form.format(t=kind, a="{}", ones=ones)
         return f"{form} {kind} {', '.join(places)}"
 
-    def _conversion(self, node: UOp, kind: str, lanes: int, bits: int) -> Callable[..., str]:
+    def _conversion(self, node: UOp, kind: str, lanes: int, bits: int) -> _Instruction:
         old, new = node.src[0].dtype, node.dtype
         if dtypes.float16 in (old, new):
             return partial(self._half, new=new, lanes=lanes)
@@ -154,12 +162,12 @@ class ComputeWriter(TransposeWriter):
         form = conversion(old, new)
         if old is dtypes.bool and new.is_float and lanes:
             one = vector_literal(type_name(new), [literal(new, 1.0)])
-            return self._line(f"select {kind} {{}}, {result} {one}, {result} zeroinitializer")
+            return f"select {kind} {{}}, {result} {one}, {result} zeroinitializer"
         if form == "nonzero":
-            return self._line(f"{'fcmp une' if old.is_float else 'icmp ne'} {kind} {{}}, zeroinitializer")
+            return f"{'fcmp une' if old.is_float else 'icmp ne'} {kind} {{}}, zeroinitializer"
         if form.startswith("@"):
-            return self._line(self.text.call(form, result, [(kind, "{}")], [result, kind]))
-        return self._line(f"{form} {kind} {{}} to {result}") if form else lambda value: value
+            return self.text.call(form, result, [(kind, "{}")], [result, kind])
+        return f"{form} {kind} {{}} to {result}" if form else lambda value: value
 
     def _half(self, value: str, new: DType, lanes: int) -> str:
         """Between float32 and half, whose values are bits."""

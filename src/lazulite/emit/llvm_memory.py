@@ -7,12 +7,12 @@ access without lanes is scalar and is spread over lanes where it is used.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from lazulite.emit.llvm_table import REGISTER_BYTES
 from lazulite.emit.llvm_types import literal, type_name, vector_literal
-from lazulite.emit.llvm_values import At, ValueWriter, form_of
+from lazulite.emit.llvm_values import At, Key, Row, ValueWriter, form_of, row_of
 from lazulite.emit.static import stride
 from lazulite.ir import ops
 from lazulite.ir.bounds import linear
@@ -87,6 +87,53 @@ class MemoryWriter(ValueWriter):
         if node.dtype is dtypes.bool:
             value = self.text.define(f"icmp ne {kind} {value}, zeroinitializer")
         return value
+
+    def loads(self, node: UOp) -> Row | None:
+        """What reads each of many rows, where that is a plain load; None elsewhere."""
+        if len(node.src) > 2 or node.arg or node.dtype is dtypes.bool:
+            return None
+        pointer, define = self._pointers_of_rows(node), self.text.define
+        if pointer is None:
+            return None
+        load = f"load {type_name(node.dtype, self.form(node).lanes)}, ptr {{}}, align {node.dtype.itemsize}".format
+        return lambda _, key: define(load(pointer(key)))
+
+    def stores(self, node: UOp) -> Callable[[At, Key], None] | None:
+        """What writes each of many rows, where that is a plain store; None elsewhere."""
+        value, form = node.src[2], self.form(node)
+        if len(node.src) > 3 or node.arg == "stream" or value.dtype is dtypes.bool:
+            return None
+        pointer = self._pointers_of_rows(node)
+        if pointer is None:
+            return None
+        line, data = self.text.line, row_of(self.operands(value, form.lanes, 64, form.rows))
+        store = f"store {type_name(value.dtype, form.lanes)} {{1}}, ptr {{0}}, align {value.dtype.itemsize}".format
+
+        def write(at: At, key: Key) -> None:
+            line(store(pointer(key), data(at, key)))
+
+        return write
+
+    def _pointers_of_rows(self, access: UOp) -> Callable[[Key], str] | None:
+        """What gives the pointer of each row, as far from a pointer of the block as is known now; None where it is
+        not, and where lanes are no neighbours."""
+        parts, form, size = self.addresses[access.src[1]], self.form(access), access.src[0].dtype.itemsize
+        if parts.mixed is not None or parts.static is None:
+            return None
+        lines = self.known.lines(parts.static, self.points(form.rows), form.lane)
+        if lines is None or (form.lane is not None and lines[1] != 1):
+            return None
+        text, once = self.text, self.text.once
+        offsets = {key: f", i64 {start * size}" if start else "" for key, start in lines[0].items()}
+        base = block = ""
+
+        def pointer(key: Key) -> str:
+            nonlocal base, block
+            if block != text.block:
+                base, block = self._start(access.src[0], parts.dynamic), text.block
+            return once(f"getelementptr i8, ptr {base}{offsets[key]}") if offsets[key] else base
+
+        return pointer
 
     def read(self, place: Place, gate: Gate, element: str, size: int, alignment: int, lanes: int) -> str:
         """A scalar (no lanes) or a vector, by the cheapest way that its steps and its gate leave."""
@@ -253,15 +300,9 @@ class MemoryWriter(ValueWriter):
 
     def place(self, memory: UOp, index: UOp, at: At, lane: UOp | None) -> Place:
         """Where an access goes at these rows."""
-        while memory.op is ops.AFTER:
-            memory = memory.src[0]
         element, size = stored_type(memory.dtype), memory.dtype.itemsize
-        pointer = self.values[memory][()]
         parts = self.addresses[index]
-        if parts.dynamic is not None:
-            position = self.operand(parts.dynamic, at, 0, 64)
-            pointer = self.text.once(f"getelementptr {element}, ptr {pointer}, i64 {position}")
-        mixed = parts.mixed
+        pointer, mixed = self._start(memory, parts.dynamic), parts.mixed
         if mixed is not None and not self.lanes_of(mixed):
             position = self.operand(mixed, at, 0, 64)
             pointer = self.text.once(f"getelementptr {element}, ptr {pointer}, i64 {position}")
@@ -272,6 +313,16 @@ class MemoryWriter(ValueWriter):
             steps = [int(v) for v in self.known.lanes(parts.static, at, lane)] if parts.static is not None else [0]
             return Place(pointer, None, steps, self.operand(mixed, at, lanes, bits), bits)
         return self._known_place(pointer, parts.static, at, lane, size)
+
+    def _start(self, memory: UOp, position: UOp | None) -> str:
+        """A pointer to an element of memory that does not vary over registers."""
+        while memory.op is ops.AFTER:
+            memory = memory.src[0]
+        pointer = self.values[memory][()]
+        if position is None:
+            return pointer
+        place = self.operand(position, {}, 0, 64)
+        return self.text.once(f"getelementptr {stored_type(memory.dtype)}, ptr {pointer}, i64 {place}")
 
     def _known_place(self, pointer: str, static: UOp | None, at: At, lane: UOp | None, size: int) -> Place:
         """So far from a pointer as is known now."""

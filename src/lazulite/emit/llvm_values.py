@@ -40,11 +40,17 @@ class Form:
     """The length of the vector; 0 for a scalar."""
 
 
-_Key = tuple[int, ...]
+Key = tuple[int, ...]
 """The turns of the rows of a value."""
-_Use = tuple[tuple[UOp, ...], dict[_Key, str] | None, str, str]
+_Use = tuple[tuple[UOp, ...], dict[Key, str] | None, str, str]
 """How a value becomes what an instruction wants: its rows; what was written of it, if it is known now, else None; the
 instruction that changes its width, and the type of the scalar that goes to every lane, where these are needed."""
+
+
+Row = Callable[[At, Key], str]
+"""What gives a text for a row."""
+Operands = str | dict[Key, str] | Row
+"""A value at many rows: one text for all of them, those by row, or what gives them."""
 
 
 Q = TypeVar("Q")
@@ -69,7 +75,7 @@ class ValueWriter:
     def __init__(self, linear: UOp) -> None:
         self.text = Text()
         self.nodes = linear.src
-        self.values: dict[UOp, dict[_Key, str]] = {}
+        self.values: dict[UOp, dict[Key, str]] = {}
         self.carries: dict[UOp, list[UOp]] = {}
         self.last = ""
         self.aligned: dict[UOp, str] = {}
@@ -85,7 +91,7 @@ class ValueWriter:
         """Whether the value of a node is known now."""
         self.known = Static()
         self._uses: dict[tuple[UOp, int, int], _Use] = {}
-        self._points: dict[tuple[UOp, ...], list[tuple[dict[UOp, int], _Key]]] = {}
+        self._points: dict[tuple[UOp, ...], list[tuple[dict[UOp, int], Key]]] = {}
         for node in self.nodes:
             if node.op is ops.CARRY:
                 self.carries.setdefault(node.src[0], []).append(node)
@@ -111,7 +117,7 @@ class ValueWriter:
         """The length of the vector that a node's value is; 0 for a scalar."""
         return self.form(node).lanes
 
-    def points(self, rows: tuple[UOp, ...]) -> list[tuple[dict[UOp, int], _Key]]:
+    def points(self, rows: tuple[UOp, ...]) -> list[tuple[dict[UOp, int], Key]]:
         """Every combination of rows, and under which a value over them is kept there."""
         found = self._points.get(rows)
         if found is None:
@@ -119,11 +125,11 @@ class ValueWriter:
             found = self._points[rows] = [(dict(zip(rows, turn, strict=True)), turn) for turn in turns]
         return found
 
-    def points_of(self, node: UOp) -> list[tuple[dict[UOp, int], _Key]]:
+    def points_of(self, node: UOp) -> list[tuple[dict[UOp, int], Key]]:
         """Those of a node's value."""
         return self.points(self.form(node).rows)
 
-    def key(self, node: UOp, at: At) -> _Key:
+    def key(self, node: UOp, at: At) -> Key:
         """Under which a node's value at these rows is kept."""
         return tuple([at[r] for r in self.form(node).rows])
 
@@ -138,10 +144,7 @@ class ValueWriter:
 
     def operand(self, node: UOp, at: At, lanes: int, bits: int) -> str:
         """A node's value at these rows, as a vector of `lanes` (0: a scalar) with INDEX `bits` wide."""
-        use = self._uses.get((node, lanes, bits))
-        if use is None:
-            use = self._uses[node, lanes, bits] = self._use(node, lanes, bits)
-        rows, texts, resized, spread = use
+        rows, texts, resized, spread = self._used_as(node, lanes, bits)
         key = tuple([at[r] for r in rows]) if rows else ()
         if texts is not None:
             known = texts.get(key)
@@ -153,18 +156,26 @@ class ValueWriter:
             value = self.text.once(resized.format(value))
         return self.text.splat(spread, value, lanes) if spread else value
 
-    def rows_of(self, node: UOp, lanes: int, bits: int, rows: tuple[UOp, ...]) -> Callable[[At], str]:
-        """What gives a node's value at each of these rows, as `operand` does, where they are many."""
-        own, texts, resized, spread = self._use(node, lanes, bits)
-        if texts is not None or resized or spread:
-            return lambda at: self.operand(node, at, lanes, bits)
+    def operands(self, node: UOp, lanes: int, bits: int, rows: tuple[UOp, ...]) -> Operands:
+        """What `operand` gives at each of these rows."""
+        own, texts, resized, spread = self._used_as(node, lanes, bits)
+        if texts is not None and not own:
+            return self.operand(node, {}, lanes, bits)
+        if texts is not None or resized:
+            return lambda at, _: self.operand(node, at, lanes, bits)
         values = self.values[node]
-        if not own:
-            value = values[()]
-            return lambda at: value
+        if not spread:
+            return values if own == rows else values[()] if not own else _at(values, own)
+        splat = self.text.splat
         if own == rows:
-            return lambda at: values[tuple(at.values())]
-        return lambda at: values[tuple([at[r] for r in own])]
+            return lambda _, key: splat(spread, values[key], lanes)
+        return lambda at, _: splat(spread, values[tuple([at[r] for r in own])], lanes)
+
+    def _used_as(self, node: UOp, lanes: int, bits: int) -> _Use:
+        use = self._uses.get((node, lanes, bits))
+        if use is None:
+            use = self._uses[node, lanes, bits] = self._use(node, lanes, bits)
+        return use
 
     def _use(self, node: UOp, lanes: int, bits: int) -> _Use:
         form, dtype = self.form(node), node.dtype
@@ -207,6 +218,20 @@ class ValueWriter:
             return self.text.define(f"load {type_name(dtype)}, ptr {place}, align 8") if dtype is not dtypes.bool else (
                 self.text.define(f"trunc i8 {self.text.define(f'load i8, ptr {place}, align 8')} to i1"))  # fmt: skip
         return self.text.define(f"load {type_name(dtype)}, ptr {place}, align 8")
+
+
+def _at(values: Mapping[Key, str], rows: tuple[UOp, ...]) -> Row:
+    """The values by rows of their own."""
+    return lambda at, _: values[tuple([at[r] for r in rows])]
+
+
+def row_of(operands: Operands) -> Row:
+    """The same for values of any form."""
+    if isinstance(operands, str):
+        return lambda _, __: operands
+    if isinstance(operands, dict):
+        return lambda _, key: operands[key]
+    return operands
 
 
 def form_of(ranges: Iterable[UOp]) -> Form:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 from lazulite.ir import ops
 from lazulite.ir.bounds import linear
@@ -33,6 +34,7 @@ def static_values(node: UOp, at: Mapping[UOp, int], lane: UOp | None) -> list[Sc
     return values[node]
 
 
+K = TypeVar("K")
 _Form = tuple[int, list[tuple[UOp, int]]]
 """An index as a constant and multiples of ranges."""
 
@@ -57,6 +59,18 @@ class Static:
         """An index in the first lane, and its step from lane to lane; None where there is no such step."""
         form = self._form(node)
         return None if form is None else _line(form, at, lane)
+
+    def lines(
+        self, node: UOp, points: Sequence[tuple[Mapping[UOp, int], K]], lane: UOp | None
+    ) -> tuple[dict[K, int], int] | None:
+        """An index in the first lane at each of these points, and its step from lane to lane, as `line` gives them."""
+        form = self._form(node)
+        if form is None:
+            return None
+        constant, terms = form
+        rows = [(r, factor) for r, factor in terms if r is not lane]
+        starts = {key: constant + sum([factor * at[r] for r, factor in rows]) for at, key in points}
+        return starts, sum([factor for r, factor in terms if r is lane])
 
     def _form(self, node: UOp) -> _Form | None:
         """None where an index is not linear."""
