@@ -105,6 +105,8 @@ class Scales:
 
     def factors(self, value: UOp) -> Factors | None:
         """A value taken apart; None where it depends on running results in another way than by a factor."""
+        if not self.is_running(value):
+            return Factors(value)
         known: dict[UOp, Factors | None] = {}
         for node in toposort(value, enter=lambda n: n.op not in (ops.LOAD, ops.REDUCE) and self.is_running(n)):
             known[node] = self._factors(node, [known.get(source) for source in node.src])
