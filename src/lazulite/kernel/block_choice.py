@@ -41,7 +41,7 @@ Choose = Callable[[KernelFacts], tuple[Step, ...]]
 
 def choose_blocks(kernel: UOp, target: Target, choose: Choose) -> tuple[Step, ...]:
     """The steps; `choose` gives those of an ordinary kernel."""
-    steps, threads, parts = _blocks(kernel, target)
+    steps, parts = _blocks(kernel, target)
     room = _FAR_COPIES * target.l2
     for number, statement in enumerate(parts.kernels):
         facts = KernelFacts(statement, target)
@@ -50,7 +50,7 @@ def choose_blocks(kernel: UOp, target: Target, choose: Choose) -> tuple[Step, ..
         slots = {copy.slot for copy in copies}
         kept = [step for step in alone if not (isinstance(step, Stage) and step.slot in slots)]
         steps += [Within(number, step) for step in (*kept, *copies)]
-    return (*steps, *threads)
+    return tuple(steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,31 +98,27 @@ def _indices(load: UOp) -> set[UOp]:
     return set(toposort(load.src[1], enter=lambda n: n.op is not ops.RANGE))
 
 
-def _blocks(kernel: UOp, target: Target) -> tuple[list[Step], list[Parallel], Statements]:
-    """The steps that concern all statements, that for threads apart, and the statements after them."""
+def _blocks(kernel: UOp, target: Target) -> tuple[list[Step], Statements]:
+    """The steps that concern all statements, and the statements after them: blocks of rows, over strips where it may
+    be that these keep near what is read again."""
     parts = split_statements(kernel)
-    for steps in _choices(parts, target):
-        threads = _threads(parts, steps)
+    still = _blocked(parts)
+    for steps in _over_strips(parts, still, target):
         try:
-            return steps, threads, split_statements(block_statements(kernel, [*steps, *threads]))
+            return _after(kernel, steps)
         except StageError:  # no strips of this axis
             continue
-    raise StageError("kernel.heuristic", "a kernel with intermediates has no form without strips")
+    turns = 1 if still is None else still.turns
+    return _after(kernel, _block(still, _rows(_scratch(parts), turns, _ROWS, target)))
 
 
-def _choices(parts: Statements, target: Target) -> Iterator[list[Step]]:
-    """A block of rows; strips of it first, where too much would lie between writing and reading an intermediate, or
-    between two rows that read the same of an operand."""
-    still = _blocked(parts)
-    turns, operands = (1, 0) if still is None else (still.turns, still.bytes)
-    size, tall = _scratch(parts), max(_TALL, min(_TALLEST, count(parts.shared) // _PIECES))
-    far = size * min(turns, _ROWS) > target.l2 // 8 or (turns > 1 and operands > target.l2 // 2)
-    for strip, short in _strips(parts, tall, target) if parts.fills_once and far else ():
-        yield [*_block(still, _rows(short, turns, tall, target)), strip]
-    yield [*_block(still, _rows(size, turns, _ROWS, target))]
+def _after(kernel: UOp, steps: list[Step]) -> tuple[list[Step], Statements]:
+    """These steps and that for threads, and the statements after them."""
+    steps = [*steps, *_threads(split_statements(kernel), steps)]
+    return steps, split_statements(block_statements(kernel, steps))
 
 
-def _block(still: _Still | None, rows: int) -> list[Block]:
+def _block(still: _Still | None, rows: int) -> list[Step]:
     return [] if still is None or rows == 1 else [Block(still.range.arg[0], rows)]
 
 
@@ -149,14 +145,21 @@ def _rows(size: int, turns: int, aim: int, target: Target) -> int:
     return next((rows for rows in range(most, min(_FEWEST, most) - 1, -1) if turns % rows == 0), most)
 
 
-def _strips(parts: Statements, rows: int, target: Target) -> Iterator[tuple[Strip, int]]:
-    """Strips of the axes that can be cut into some, the longest first, and about how many bytes a row has then."""
+def _over_strips(parts: Statements, still: _Still | None, target: Target) -> Iterator[list[Step]]:
+    """Blocks over strips, the longest axis first, where too much would lie between writing and reading an intermediate,
+    or between two rows that read the same of an operand."""
+    turns, operands = (1, 0) if still is None else (still.turns, still.bytes)
+    far = _scratch(parts) * min(turns, _ROWS) > target.l2 // 8 or (turns > 1 and operands > target.l2 // 2)
+    if not (parts.fills_once and far):
+        return
+    tall = max(_TALL, min(_TALLEST, count(parts.shared) // _PIECES))
     (store,) = parts.kernels[0].src
     for r in sorted(store.src[1].ranges, key=extent, reverse=True):
         each = _scratch(parts) // extent(r) + 1
-        factor = _strip_size(extent(r), target.l2 // 4 // rows // each)
+        factor = _strip_size(extent(r), target.l2 // 4 // tall // each)
         if _FEWEST <= factor < extent(r):
-            yield Strip(r.arg[0], factor), factor * each + _results(parts, r)
+            rows = _rows(factor * each + _results(parts, r), turns, tall, target)
+            yield [*_block(still, rows), Strip(r.arg[0], factor)]
 
 
 def _results(parts: Statements, axis: UOp) -> int:
