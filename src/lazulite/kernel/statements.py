@@ -18,7 +18,7 @@ from functools import lru_cache
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.uop import UOp, nodes_of, rebuild, substitute, toposort
-from lazulite.kernel.nest import by_order, nested
+from lazulite.kernel.nest import by_order, is_fixed, nested
 
 _PLACES = 1 << 20
 """The ranges of a statement come after the shared ones, those of later statements after those of earlier ones."""
@@ -130,8 +130,8 @@ def _placed(nodes: Iterable[UOp], table: dict[UOp, UOp], place: Callable[[int], 
     for node in nodes:
         if node.op is ops.RANGE and node not in table:
             first, *rest = node.arg[0]
-            size = substitute(node.src, table | found)
-            found[node] = UOp(ops.RANGE, node.dtype, tuple(size), ((place(first), *rest), node.arg[1]))
+            size = node.src if is_fixed(node) else tuple(substitute(node.src, table | found))
+            found[node] = UOp(ops.RANGE, node.dtype, size, ((place(first), *rest), node.arg[1]))
         elif node.op is ops.SCRATCH and node not in table:
             found[node] = node.replace(arg=(place(node.arg[0]), *node.arg[1:]))
     return found
