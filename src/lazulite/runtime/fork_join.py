@@ -4,12 +4,14 @@ The functions are LLVM assembly.  They are compiled once, kept on disk like kern
 them; they call nothing but the kernel and the system's futex.
 
     run(block, job)   run a job with whoever comes along; returns when nobody works on it any more
-    serve(block)      what a helper thread does until the end: wait, join, wait
+    serve(block, n)   what a helper thread, the n-th, does until the end: wait, join, wait
     stop(block)       let the helpers return
 
 A job is seven words: address of the kernel, of its arguments, extent, threads, chunks, scratch memory
 and the bytes of it for each thread.  The caller publishes it, opens the gate, and takes chunks like
 everybody else until none is left.  Then it closes the gate and waits until those inside have left.
+Each thread has a share of neighbouring chunks that it takes first, the same one of each job, so what it
+left in the caches of its core is what it needs next; whoever is done takes from the others.
 A helper that comes late finds no chunk or a closed gate, so a thread that the system does not run
 delays nobody.  Who waits spins for a while before sleeping.
 
@@ -30,8 +32,10 @@ _SPIN = 200_000
 """Cycles of the time stamp counter before a thread sleeps: 50 us at 4 GHz, 100 us at 2 GHz."""
 _LINE = 64
 _CALLS, _STOP, _SLEEPERS, _JOB = 0, 4, 8, 16
-_GATE, _NEXT, _ENTERED, _BUSY = _LINE, 2 * _LINE, 2 * _LINE + 8, 3 * _LINE
-_BLOCK_BYTES = 4 * _LINE
+_GATE, _BUSY, _TAKEN = _LINE, 2 * _LINE, 3 * _LINE
+_SHARES = 64
+"""The most shares of a job; of more threads some begin with the same one."""
+_BLOCK_BYTES = _TAKEN + _SHARES * _LINE
 """Places in the block, a cache line for each thing that several threads write.
 
 The count of calls tells helpers that there is a job; it and the gate are what threads sleep on.
@@ -63,7 +67,24 @@ define internal void @wake(ptr %word) nounwind {{
   ret void
 }}
 
-; Take chunks as long as there are any.  %place is the number of this thread in the job.
+; How many shares a job has.
+define internal i64 @shares(ptr %job) nounwind {{
+  %threads.at = getelementptr i64, ptr %job, i64 3
+  %threads = load i64, ptr %threads.at
+  %few = icmp slt i64 %threads, {_SHARES}
+  %shares = select i1 %few, i64 %threads, i64 {_SHARES}
+  ret i64 %shares
+}}
+
+; The counter of the chunks that are taken from a share.
+define internal ptr @taken(ptr %block, i64 %share) nounwind {{
+  %line = mul i64 %share, {_LINE}
+  %place = add i64 %line, {_TAKEN}
+  %taken.at = getelementptr i8, ptr %block, i64 %place
+  ret ptr %taken.at
+}}
+
+; Take chunks as long as there are any, those of one's own share first.  %place is the number of this thread.
 define internal void @work(ptr %block, ptr %job, i64 %place) nounwind {{
 entry:
   %kernel = load ptr, ptr %job
@@ -73,18 +94,29 @@ entry:
   %extent = load i64, ptr %extent.at
   %chunks.at = getelementptr i64, ptr %job, i64 4
   %chunks = load i64, ptr %chunks.at
-  %first.at = getelementptr i64, ptr %job, i64 5
-  %first = load ptr, ptr %first.at
+  %memory.at = getelementptr i64, ptr %job, i64 5
+  %memory = load ptr, ptr %memory.at
   %each.at = getelementptr i64, ptr %job, i64 6
   %each = load i64, ptr %each.at
   %offset = mul i64 %each, %place
-  %scratch = getelementptr i8, ptr %first, i64 %offset
-  %next.at = getelementptr i8, ptr %block, i64 {_NEXT}
+  %scratch = getelementptr i8, ptr %memory, i64 %offset
+  %shares = call i64 @shares(ptr %job)
+  br label %look
+look:
+  %seen = phi i64 [ 0, %entry ], [ %others, %used ]
+  %nearest = add i64 %place, %seen
+  %share = urem i64 %nearest, %shares
+  %taken.at = call ptr @taken(ptr %block, i64 %share)
+  %before = mul i64 %chunks, %share
+  %first = udiv i64 %before, %shares
+  %upto = add i64 %before, %chunks
+  %last = udiv i64 %upto, %shares
   br label %take
 take:
-  %chunk = atomicrmw add ptr %next.at, i64 1 seq_cst
-  %some = icmp slt i64 %chunk, %chunks
-  br i1 %some, label %run, label %none
+  %taken = atomicrmw add ptr %taken.at, i64 1 seq_cst
+  %chunk = add i64 %first, %taken
+  %some = icmp slt i64 %chunk, %last
+  br i1 %some, label %run, label %used
 run:
   %low = mul i64 %extent, %chunk
   %begin = udiv i64 %low, %chunks
@@ -92,6 +124,10 @@ run:
   %end = udiv i64 %high, %chunks
   call void %kernel(ptr %args, i64 %begin, i64 %end, ptr %scratch)
   br label %take
+used:
+  %others = add i64 %seen, 1
+  %more = icmp slt i64 %others, %shares
+  br i1 %more, label %look, label %none
 none:
   ret void
 }}
@@ -133,7 +169,7 @@ entry:
   %busy.at = getelementptr i8, ptr %block, i64 {_BUSY}
   %busy = atomicrmw xchg ptr %busy.at, i32 1 seq_cst
   %free = icmp eq i32 %busy, 0
-  br i1 %free, label %share, label %alone
+  br i1 %free, label %together, label %alone
 alone:
   %kernel = load ptr, ptr %job
   %args.at = getelementptr i64, ptr %job, i64 1
@@ -144,13 +180,19 @@ alone:
   %scratch = load ptr, ptr %scratch.at
   call void %kernel(ptr %args, i64 0, i64 %extent, ptr %scratch)
   ret void
-share:
+together:
   %job.at = getelementptr i8, ptr %block, i64 {_JOB}
   store ptr %job, ptr %job.at
-  %next.at = getelementptr i8, ptr %block, i64 {_NEXT}
-  store i64 0, ptr %next.at
-  %entered.at = getelementptr i8, ptr %block, i64 {_ENTERED}
-  store i64 1, ptr %entered.at
+  %shares = call i64 @shares(ptr %job)
+  br label %fill
+fill:
+  %share = phi i64 [ 0, %together ], [ %after, %fill ]
+  %taken.at = call ptr @taken(ptr %block, i64 %share)
+  store i64 0, ptr %taken.at
+  %after = add i64 %share, 1
+  %unfilled = icmp slt i64 %after, %shares
+  br i1 %unfilled, label %fill, label %publish
+publish:
   %gate = getelementptr i8, ptr %block, i64 {_GATE}
   %closed = atomicrmw or ptr %gate, i32 {_OPEN} seq_cst
   %calls = atomicrmw add ptr %block, i32 1 seq_cst
@@ -169,12 +211,11 @@ begin:
   ret void
 }}
 
-define void @serve(ptr %block) nounwind {{
+define void @serve(ptr %block, i64 %place) nounwind {{
 entry:
   %stop.at = getelementptr i8, ptr %block, i64 {_STOP}
   %gate = getelementptr i8, ptr %block, i64 {_GATE}
   %job.at = getelementptr i8, ptr %block, i64 {_JOB}
-  %entered.at = getelementptr i8, ptr %block, i64 {_ENTERED}
   %sleepers.at = getelementptr i8, ptr %block, i64 {_SLEEPERS}
   br label %attend
 attend:
@@ -188,7 +229,6 @@ enter:
   br i1 %open, label %join, label %leave
 join:
   %job = load ptr, ptr %job.at
-  %place = atomicrmw add ptr %entered.at, i64 1 seq_cst
   %threads.at = getelementptr i64, ptr %job, i64 3
   %threads = load i64, ptr %threads.at
   %wanted = icmp slt i64 %place, %threads

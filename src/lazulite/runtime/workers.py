@@ -138,7 +138,7 @@ class Workers:
             while len(self._helpers) < count:
                 number = len(self._helpers) + 1
                 helper = threading.Thread(
-                    target=_serve, args=(code, self._block), name=f"lazulite-{number}", daemon=True
+                    target=_serve, args=(code, self._block, number), name=f"lazulite-{number}", daemon=True
                 )
                 try:
                     helper.start()
@@ -148,8 +148,8 @@ class Workers:
                 self._kept_free = -1
 
 
-def _serve(code: ForkJoin, block: Block) -> None:
-    code.serve(block.pointer)
+def _serve(code: ForkJoin, block: Block, number: int) -> None:
+    code.serve(block.pointer, ctypes.c_int64(number))
 
 
 def current_processor() -> int:

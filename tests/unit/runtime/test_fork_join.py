@@ -51,4 +51,4 @@ def test_a_helper_of_a_stopped_pool_returns_at_once():
     if functions is None:
         pytest.fail("LLVM is needed here")
     functions.stop(block.pointer)
-    functions.serve(block.pointer)
+    functions.serve(block.pointer, 1)

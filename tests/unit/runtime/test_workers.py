@@ -204,6 +204,29 @@ def test_every_thread_has_scratch_memory_of_its_own(workers):
     assert second - first >= 1000 and third - second >= 1000
 
 
+def test_a_thread_begins_each_kernel_with_the_same_share(workers):
+    """What it left in the caches of its core is what it needs next."""
+    for _ in range(5):
+        inside, firsts = threading.Barrier(2), {}
+
+        def work(begin, end, _, inside=inside, firsts=firsts):
+            if firsts.setdefault(threading.current_thread(), begin) == begin:
+                inside.wait(30)
+
+        with Context(THREADS=2):
+            workers.run(called(work, 8))
+        assert 0 == firsts.pop(threading.current_thread())
+        assert [4] == list(firsts.values())
+
+
+def test_more_threads_than_shares_lose_and_repeat_nothing(workers):
+    work = counting(150)
+    with Context(THREADS=70):
+        for _ in range(5):
+            workers.run(work.job)
+    assert list(work.memory) == [5] * 150
+
+
 def test_scratch_memory_grows_and_its_pointer_follows():
     scratch = Scratch()
     pointer = scratch.pointer
