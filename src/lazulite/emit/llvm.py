@@ -17,47 +17,26 @@ from functools import partial
 
 from lazulite.emit.base import Binary
 from lazulite.emit.llvm_compute import POSITIONS
-from lazulite.emit.llvm_matrix import MatrixWriter
+from lazulite.emit.llvm_loops import LoopWriter
 from lazulite.emit.llvm_object import compile_text
-from lazulite.emit.llvm_types import type_name
-from lazulite.emit.llvm_values import At, Key, row_of
+from lazulite.emit.llvm_values import At, Key
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.target import Target
 from lazulite.ir.uop import UOp
-from lazulite.kernel.nest import extent, is_fixed
+from lazulite.kernel.nest import extent
 
 _PLAIN = ops.ELEMENTWISE | {ops.LOAD, ops.STORE, ops.MMA}
 _MANY = 4
 """From how many rows on it takes less to ask once what they share."""
 
 
-@dataclass(slots=True)
-class _Loop:
-    """A loop that is being written."""
-
-    closer: UOp
-    counter: str
-    head: str
-    latch: str
-    leave: str
-    entry: str
-    end: str
-    phis: list[tuple[int, UOp, tuple[int, ...], str, str]]
-    """The line of each phi (of the counter, then of states), its node and rows, its name, and its first value."""
-    may_be_empty: bool
-
-
-class Writer(MatrixWriter):
+class Writer(LoopWriter):
     """Writes one kernel."""
 
     def __init__(self, linear: UOp, name: str) -> None:
         super().__init__(linear)
         self.name = name
-        self.loops: list[_Loop] = []
-        self.closers = {node.src[0]: node for node in linear.src if node.op is ops.FOR}
-        self.parallel = next((r for r in self.closers if r.arg[1] == "parallel"), None)
-        self.yields: dict[UOp, list[dict[tuple[int, ...], str]]] = {}
 
     def write(self) -> str:
         """The whole module."""
@@ -67,9 +46,9 @@ class Writer(MatrixWriter):
             if first.op in _PLAIN:
                 self._rows(group) if self.form(first).rows else self._one(first)
             elif first.op is ops.RANGE:
-                self._open_loop(first)
+                self.open_loop(first)
             elif first.op is ops.FOR:
-                self._close_loop()
+                self.close_loop()
             elif first.op is ops.FINAL:
                 self.values[first] = self.yields[first.src[0]][first.arg]
             elif first.op is ops.REDUCE:
@@ -140,7 +119,7 @@ class Writer(MatrixWriter):
         elif node.op in ops.ELEMENTWISE:
             write = self.elements(node)
         elif node.op is ops.STORE and not (
-            self.form(node).units or node in self.blocks or self._runs_in_every_chunk(node)
+            self.form(node).units or node in self.blocks or self.runs_in_every_chunk(node)
         ):
             write = self.stores(node)
         return write or self._writer_of(node)
@@ -151,122 +130,21 @@ class Writer(MatrixWriter):
         return lambda at, _: write(node, at)
 
     def _way_of_writing(self, node: UOp) -> Callable[[UOp, At], str | None]:
+        """What writes the node at any of its rows."""
         op, form = node.op, self.form(node)
         if op is ops.STORE:
-            only = self.last if self._runs_in_every_chunk(node) else None
+            only = self.last if self.runs_in_every_chunk(node) else None
             write = self.store_block if node in self.blocks else self.store
             return self.store_tile if len(form.units) > 1 else partial(write, only=only)
         if op is ops.LOAD:
             return self.load_tile if len(form.units) > 1 else self.load_neighbours if form.units else self.load
         if op is ops.MMA:
             return self.multiply
+        if node in self.steps:
+            return self.walk
         if node.dtype is dtypes.index and op in POSITIONS and not form.rows and not form.lanes:
             return self.position
         return self.element
-
-    # --- loops ----------------------------------------------------------------------------------
-
-    def _open_loop(self, r: UOp) -> None:
-        text, closer = self.text, self.closers[r]
-        head, latch, leave = (text.label(p) for p in ("loop", "latch", "done"))
-        states = []
-        for carry in self.carries.get(r, ()):
-            if self.form(carry).units:
-                self.values[carry] = {key: self.first_tile(carry.src[1], at) for at, key in self.points_of(carry)}
-            else:
-                states += [(carry, key, first) for key, first in self._states(carry, carry.src[1]).items()]
-        begin, end, entry = "0", self.operand(r.src[0], {}, 0, 64), text.block
-        if r is self.parallel:
-            begin, end = self._chunk(r, end)
-        may_be_empty = r.src[0].vmin < 1 and r is not self.parallel
-        conditions = [text.define(f"icmp slt i64 {begin}, {end}")] if may_be_empty or r is self.parallel else []
-        beside = self.parallel not in (None, r) and not self.loops
-        if beside and self._belongs_to_one_chunk(closer):
-            conditions.append(self.last)
-        if conditions:
-            both = conditions[0] if len(conditions) < 2 else text.define(f"and i1 {', '.join(conditions)}")
-            text.branch(both, head, leave)
-        else:
-            text.jump(head)
-        text.open(head)
-        counter = text.fresh("i")
-        phis: list[tuple[int, UOp, tuple[int, ...], str, str]] = [(text.line(""), r, (), counter, begin)]
-        for carry, key, first in states:
-            name = text.fresh("c")
-            phis.append((text.line(""), carry, key, name, first))
-            self.values.setdefault(carry, {})[key] = name
-        self.values[r] = {(): counter}
-        self.enter_loop()
-        self.loops.append(_Loop(closer, counter, head, latch, leave, entry, end, phis, may_be_empty))
-
-    def _states(self, carry: UOp, value: UOp) -> dict[Key, str]:
-        """A value at every row of a state."""
-        form = self.form(carry)
-        values = self.operands(value, form.lanes, 64, form.rows)
-        if isinstance(values, dict):
-            return dict(values)
-        row = row_of(values)
-        return {key: row(at, key) for at, key in self.points(form.rows)}
-
-    def _chunk(self, r: UOp, turns: str) -> tuple[str, str]:
-        """Where the turns of this thread begin and end; chunks of the most turns share those that there are."""
-        text = self.text
-        if is_fixed(r):
-            return "%begin", "%end"
-        parts = [text.define(f"mul i64 {bound}, {turns}") for bound in ("%begin", "%end")]
-        begin, end = [text.define(f"sdiv i64 {part}, {extent(r)}") for part in parts]
-        return begin, end
-
-    def _close_loop(self) -> None:
-        text, loop = self.text, self.loops.pop()
-        r = loop.closer.src[0]
-        results = []
-        for carry in self.carries.get(r, ()):
-            results.append(self._states(carry, loop.closer.src[1 + carry.arg]))
-        self.yields[loop.closer] = results
-        self.leave_loop()
-        text.jump(loop.latch)
-        text.open(loop.latch)
-        following = text.define(f"add nuw nsw i64 {loop.counter}, 1")
-        text.branch(text.define(f"icmp slt i64 {following}, {loop.end}"), loop.head, loop.leave)
-        for line, node, key, name, first in loop.phis:
-            kind = "i64" if node is r else type_name(node.dtype, self.lanes_of(node))
-            after = following if node is r else results[node.arg][key]
-            text.fill(line, f"{name} = phi {kind} [{first}, %{loop.entry}], [{after}, %{loop.latch}]")
-        text.open(loop.leave)
-        if loop.may_be_empty:
-            for _, node, key, _, first in loop.phis[1:]:
-                kind, after = type_name(node.dtype, self.lanes_of(node)), results[node.arg][key]
-                results[node.arg][key] = text.define(f"phi {kind} [{first}, %{loop.entry}], [{after}, %{loop.latch}]")
-
-    # --- beside the parallel loop: what others see is written once, what a thread keeps for itself by each -----
-
-    def _runs_in_every_chunk(self, store: UOp) -> bool:
-        """Whether a store of memory that others see would be executed once for each chunk."""
-        if self.parallel is None or not _is_seen_by_others(store):
-            return False
-        if not self.loops:
-            return True
-        outermost = self.loops[0].closer
-        return outermost.src[0] is not self.parallel and not self._belongs_to_one_chunk(outermost)
-
-    def _belongs_to_one_chunk(self, loop: UOp) -> bool:
-        """Whether only the last chunk needs a loop: it writes memory that others see, and none of the thread's own."""
-        stores, pending = [], [loop]
-        while pending:
-            effect = pending.pop()
-            if effect.op is ops.STORE:
-                stores.append(effect)
-            elif effect.op is ops.FOR:
-                pending += effect.src[1 + effect.arg :]
-        return bool(stores) and all(map(_is_seen_by_others, stores))
-
-
-def _is_seen_by_others(store: UOp) -> bool:
-    memory = store.src[0]
-    while memory.op is ops.AFTER:
-        memory = memory.src[0]
-    return memory.op is ops.PARAM
 
 
 @dataclass(frozen=True, slots=True)

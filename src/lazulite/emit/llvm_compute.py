@@ -51,7 +51,7 @@ def _converts(target: Target, source: DType, result: DType) -> bool:
 POSITIONS = {ops.ADD: "add", ops.MUL: "mul"}
 """What positions in memory are made of, on numbers that do not vary over registers."""
 _Instruction = str | Callable[..., str]
-"""What writes an operation with the texts of its operands: an instruction with braces in their places, or a function."""
+"""What writes an operation with the texts of its operands: an instruction with braces for them, or a function."""
 _Written = tuple[Sequence[tuple[UOp, int, int]], _Instruction]
 """The operands of a node, each with the lanes and bits that it is wanted in, and what writes it."""
 

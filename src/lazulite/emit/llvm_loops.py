@@ -1,0 +1,204 @@
+"""Loops of a kernel as LLVM assembly: counters, states, positions that walk with a loop, and the chunk of a thread.
+
+A position that a loop moves on by a fixed step is a phi, to which the step is added at the end of a turn: what the
+code generator would make of a product with the counter, if it looked for it.  That search takes it a quarter of its
+time, so it is shown nothing to search for: `freeze`, which is no instruction, hides where the phi comes from.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from lazulite.emit.llvm_matrix import MatrixWriter
+from lazulite.emit.llvm_types import type_name
+from lazulite.emit.llvm_values import At, Form, Key, row_of
+from lazulite.ir import ops
+from lazulite.ir.dtype import dtypes
+from lazulite.ir.uop import UOp
+from lazulite.kernel.nest import extent, is_fixed
+
+_SCALAR = Form((), None, (), 0)
+
+
+class _State(NamedTuple):
+    """A phi of a state: the `CARRY` and its rows, the name, and the first value."""
+
+    carry: UOp
+    key: Key
+    name: str
+    first: str
+
+
+class _Walk(NamedTuple):
+    """A phi of a position: the name, the first value, the name in the loop, and the step."""
+
+    name: str
+    first: str
+    value: str
+    step: int
+
+
+@dataclass(slots=True)
+class _Loop:
+    """A loop that is being written."""
+
+    closer: UOp
+    counter: str
+    begin: str
+    end: str
+    entry: str
+    head: str
+    latch: str
+    leave: str
+    line: int
+    """Where its phis will stand, once what follows a turn is known."""
+    states: list[_State]
+    may_be_empty: bool
+    walks: list[_Walk] = field(default_factory=list)
+
+    def phi(self, kind: str, first: str, after: str) -> str:
+        return f"phi {kind} [{first}, %{self.entry}], [{after}, %{self.latch}]"
+
+
+class LoopWriter(MatrixWriter):
+    """Writes loops, around what the other writers write."""
+
+    def __init__(self, linear: UOp) -> None:
+        super().__init__(linear)
+        self.loops: list[_Loop] = []
+        self.closers = {node.src[0]: node for node in linear.src if node.op is ops.FOR}
+        self.parallel = next((r for r in self.closers if r.arg[1] == "parallel"), None)
+        self.yields: dict[UOp, list[dict[Key, str]]] = {}
+        steps = _steps(self.nodes, lambda node: self.form(node) == _SCALAR)
+        self.steps = {node: step for node, (r, step) in steps.items() if r is not self.parallel}
+        """How far positions move with the loop around them."""
+        products, parts = Counter(node.src[1] for node in self.steps), self.addresses.values()
+        alone = {product for product, sums in products.items() if self.readers[product] == sums}
+        self.used -= alone.difference([part.dynamic for part in parts], [part.mixed for part in parts])
+
+    def open_loop(self, r: UOp) -> None:
+        text, closer = self.text, self.closers[r]
+        head, latch, leave = (text.label(p) for p in ("loop", "latch", "done"))
+        first = {carry: self._first_states(carry) for carry in self.carries.get(r, ())}
+        begin, end, entry = "0", self.operand(r.src[0], {}, 0, 64), text.block
+        if r is self.parallel:
+            begin, end = self._chunk(r, end)
+        may_be_empty = r.src[0].vmin < 1 and r is not self.parallel
+        conditions = [text.define(f"icmp slt i64 {begin}, {end}")] if may_be_empty or r is self.parallel else []
+        beside = self.parallel not in (None, r) and not self.loops
+        if beside and self._belongs_to_one_chunk(closer):
+            conditions.append(self.last)
+        if conditions:
+            both = conditions[0] if len(conditions) < 2 else text.define(f"and i1 {', '.join(conditions)}")
+            text.branch(both, head, leave)
+        else:
+            text.jump(head)
+        text.open(head)
+        counter, line = text.fresh("i"), text.line("")
+        states = [_State(carry, key, text.fresh("c"), value) for carry in first for key, value in first[carry].items()]
+        for state in states:
+            self.values.setdefault(state.carry, {})[state.key] = state.name
+        self.values[r] = {(): counter}
+        self.enter_loop()
+        self.loops.append(_Loop(closer, counter, begin, end, entry, head, latch, leave, line, states, may_be_empty))
+
+    def _first_states(self, carry: UOp) -> dict[Key, str]:
+        """What phis begin with; a tile of a matrix unit has its register instead of one."""
+        if not self.form(carry).units:
+            return self._states(carry, carry.src[1])
+        self.values[carry] = {key: self.first_tile(carry.src[1], at) for at, key in self.points_of(carry)}
+        return {}
+
+    def _states(self, carry: UOp, value: UOp) -> dict[Key, str]:
+        """A value at every row of a state."""
+        form = self.form(carry)
+        values = self.operands(value, form.lanes, 64, form.rows)
+        if isinstance(values, dict):
+            return dict(values)
+        row = row_of(values)
+        return {key: row(at, key) for at, key in self.points(form.rows)}
+
+    def walk(self, node: UOp, at: At) -> str:
+        """One of the positions in `steps`."""
+        name, loop = self.text.fresh("p"), self.loops[-1]
+        first, value = self.operand(node.src[0], at, 0, 64), self.text.define(f"freeze i64 {name}")
+        loop.walks.append(_Walk(name, first, value, self.steps[node]))
+        return value
+
+    def close_loop(self) -> None:
+        text, loop = self.text, self.loops.pop()
+        carries = self.carries.get(loop.closer.src[0], ())
+        results = self.yields[loop.closer] = [self._states(c, loop.closer.src[1 + c.arg]) for c in carries]
+        self.leave_loop()
+        text.jump(loop.latch)
+        text.open(loop.latch)
+        following = text.define(f"add nuw nsw i64 {loop.counter}, 1")
+        moved = [text.define(f"add i64 {walk.value}, {walk.step}") for walk in loop.walks]
+        text.branch(text.define(f"icmp slt i64 {following}, {loop.end}"), loop.head, loop.leave)
+        kinds = {carry: type_name(carry.dtype, self.lanes_of(carry)) for carry in carries}
+        phis = [(s.name, loop.phi(kinds[s.carry], s.first, results[s.carry.arg][s.key])) for s in loop.states]
+        walks = [(w.name, loop.phi("i64", w.first, after)) for w, after in zip(loop.walks, moved, strict=True)]
+        counter = loop.counter, loop.phi("i64", loop.begin, following)
+        text.fill(loop.line, "\n  ".join([f"{name} = {phi}" for name, phi in (counter, *phis, *walks)]))
+        text.open(loop.leave)
+        if loop.may_be_empty:
+            for state, (_, phi) in zip(loop.states, phis, strict=True):
+                results[state.carry.arg][state.key] = text.define(phi)
+
+    # --- beside the parallel loop: what others see is written once, what a thread keeps for itself by each -----
+
+    def _chunk(self, r: UOp, turns: str) -> tuple[str, str]:
+        """Where the turns of this thread begin and end; chunks of the most turns share those that there are."""
+        text = self.text
+        if is_fixed(r):
+            return "%begin", "%end"
+        parts = [text.define(f"mul i64 {bound}, {turns}") for bound in ("%begin", "%end")]
+        begin, end = [text.define(f"sdiv i64 {part}, {extent(r)}") for part in parts]
+        return begin, end
+
+    def runs_in_every_chunk(self, store: UOp) -> bool:
+        """Whether a store of memory that others see would be executed once for each chunk."""
+        if self.parallel is None or not _is_seen_by_others(store):
+            return False
+        if not self.loops:
+            return True
+        outermost = self.loops[0].closer
+        return outermost.src[0] is not self.parallel and not self._belongs_to_one_chunk(outermost)
+
+    def _belongs_to_one_chunk(self, loop: UOp) -> bool:
+        """Whether only the last chunk needs a loop: it writes memory that others see, and none of the thread's own."""
+        stores, pending = [], [loop]
+        while pending:
+            effect = pending.pop()
+            if effect.op is ops.STORE:
+                stores.append(effect)
+            elif effect.op is ops.FOR:
+                pending += effect.src[1 + effect.arg :]
+        return bool(stores) and all(map(_is_seen_by_others, stores))
+
+
+def _is_seen_by_others(store: UOp) -> bool:
+    memory = store.src[0]
+    while memory.op is ops.AFTER:
+        memory = memory.src[0]
+    return memory.op is ops.PARAM
+
+
+def _steps(nodes: Sequence[UOp], is_scalar: Callable[[UOp], bool]) -> dict[UOp, tuple[UOp, int]]:
+    """The sums of what stands still in the loop around them and a multiple of its counter: the loop and the factor."""
+    found: dict[UOp, tuple[UOp, int]] = {}
+    loops: list[UOp] = []
+    for node in nodes:
+        if node.op is ops.RANGE:
+            loops.append(node)
+        elif node.op is ops.FOR:
+            loops.pop()
+        elif node.op is ops.ADD and node.dtype is dtypes.index and loops and loops[-1] not in node.src[0].ranges:
+            r, move = loops[-1], node.src[1]
+            product = move.op is ops.MUL and move.src[0] is r and move.src[1].op is ops.CONST
+            if (product or move is r) and is_scalar(node):
+                found[node] = r, int(move.src[1].value) if product else 1
+    return found
