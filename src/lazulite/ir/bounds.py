@@ -188,7 +188,16 @@ class Linear:
 
 
 def linear(node: UOp) -> Linear:
-    """The normal form of an INDEX expression."""
+    """The normal form of an INDEX expression; that of a sum or multiple is kept with the node."""
+    known: Linear | None = node._linear
+    if known is None:
+        known = _linear(node)
+        if node not in known.terms:  # a cycle would outlive its last user
+            node._linear = known
+    return known
+
+
+def _linear(node: UOp) -> Linear:
     constant, terms = 0, dict[UOp, int]()
     pending: list[tuple[UOp, int]] = []
     part, factor = node, 1

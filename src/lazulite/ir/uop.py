@@ -47,8 +47,8 @@ class UOp:
     """
 
     __slots__ = (
-        "__weakref__", "_below", "_bounds", "_shape", "arg", "dtype", "has_effects", "memory", "op", "origin", "ranges",
-        "src",
+        "__weakref__", "_below", "_bounds", "_linear", "_shape", "arg", "dtype", "has_effects", "memory", "op",
+        "origin", "ranges", "src",
     )  # fmt: skip
     op: Op
     dtype: DType
@@ -59,6 +59,7 @@ class UOp:
     _shape: tuple[int, ...] | None
     _bounds: tuple[Scalar, Scalar] | None
     _below: tuple[UOp, ...] | None
+    _linear: Any
     memory: Any
     """What the engine notes about where this value is in memory, or None; not part of the node."""
     has_effects: bool
@@ -76,7 +77,7 @@ class UOp:
         self = _new(cls)
         self.op, self.dtype = op, dtype
         self.src, self.arg = src, arg
-        self.origin = self.memory = self._shape = self._bounds = self._below = None
+        self.origin = self.memory = self._shape = self._bounds = self._below = self._linear = None
         effects, free = op in _EFFECTS, _NO_RANGES
         for source in src:
             if source.has_effects:

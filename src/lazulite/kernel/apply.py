@@ -47,7 +47,7 @@ from lazulite.kernel.steps import name_text as text_of
 from lazulite.simplify.comparison import below_zero
 from lazulite.simplify.division import quotient
 from lazulite.simplify.facts import NOTHING
-from lazulite.simplify.normal import normalise
+from lazulite.simplify.normal import normalise, settled
 from lazulite.simplify.terms import sum_of
 
 _KINDS = {Parallel: "parallel", Vectorize: "lane", Tile: "row"}
@@ -149,24 +149,24 @@ def loops_after(kernel: UOp, steps: Iterable[Step]) -> list[Loop]:
 def _without_empty(kernel: UOp) -> UOp:
     """No statements over ranges without turns; a reduction over such a range is its identity."""
     nodes = nodes_of(kernel)
-    if not any(map(_is_empty, nodes)):
+    if not any(node.op is ops.RANGE and _is_empty(node) for node in nodes):
         return kernel
     table = {}
     for node in nodes:
-        if node.op is ops.REDUCE and any(_is_empty(r) for r in node.src[1:]):
+        if node.op is ops.REDUCE and any(map(_is_empty, node.src[1:])):
             table[node] = UOp.const(node.dtype, node.arg[0].identity(node.dtype))
     (sink,) = substitute([kernel], table)
-    return sink.replace(src=tuple([s for s in sink.src if not any(_is_empty(r) for r in s.ranges)]))
+    return sink.replace(src=tuple([s for s in sink.src if not any(map(_is_empty, s.ranges))]))
 
 
-def _is_empty(node: UOp) -> bool:
-    return node.op is ops.RANGE and node.src[0].is_const(0)
+def _is_empty(r: UOp) -> bool:
+    return r.src[0].is_const(0)
 
 
 def _read(kernel: UOp) -> _Nest:
     nodes = nodes_of(kernel)
     reduces = {source for node in nodes if node.op is ops.REDUCE for source in node.src[1:]}
-    ranges = by_order(node for node in nodes if node.op is ops.RANGE)
+    ranges = by_order([node for node in nodes if node.op is ops.RANGE])
     ranges.sort(key=lambda node: node in reduces)  # outer ones first, however they are numbered
     leaves = {node.arg[0]: _Leaf(node.src[0], node in reduces) for node in ranges}
     return _Nest(kernel, leaves, list(leaves), list(leaves))
@@ -366,9 +366,20 @@ def _rewrite(nest: _Nest, ranges: dict[Name, UOp]) -> UOp:
     for found in table.values():
         found.reduces = any(nest.leaves[loop.arg[0][1:]].reduces for loop in found.loops)
     done: dict[UOp, UOp] = {old: new.value for old, new in table.items()}
+    gated = frozenset([r for r, found in table.items() if found.gate is not None])
     for node in nodes:
-        if node not in done:
-            done[node] = _rewrite_node(node, tuple([done[s] for s in node.src]), table)
+        if node in done:
+            continue
+        if node.op is ops.LOAD and _is_in_panels(node.src[1]):
+            done[node] = _rewrite_panel(node, done, table)
+            continue
+        src = tuple([done[s] for s in node.src])
+        if node.op is ops.REDUCE:
+            done[node] = _rewrite_reduction(node, src[0], table)
+            continue
+        if gated and (node.op is ops.LOAD or node.op is ops.STORE):
+            src = _gated(node, src, table, gated)
+        done[node] = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
     return done[nest.sink]
 
 
@@ -380,20 +391,14 @@ def _gate_of(ranges: Iterable[UOp], table: dict[UOp, _Replacement], *, loads: bo
     return gate
 
 
-def _rewrite_node(node: UOp, src: tuple[UOp, ...], table: dict[UOp, _Replacement]) -> UOp:
-    if node.op is ops.REDUCE:
-        return _rewrite_reduction(node, src[0], table)
-    if node.op is ops.LOAD and _is_in_panels(node.src[1]):
-        return _rewrite_panel(node, src, table)
-    if node.op in (ops.LOAD, ops.STORE):
-        place = 2 if node.op is ops.LOAD else 3
-        gate = _gate_of(node.ranges, table, loads=node.op is ops.LOAD)
-        if gate is not None:
-            old = src[place] if len(src) > place else None
-            joined = _both(old, gate)
-            assert joined is not None
-            src = (*src[:place], joined)
-    return node if src == node.src else node.replace(src=src)
+def _gated(
+    node: UOp, src: tuple[UOp, ...], table: dict[UOp, _Replacement], gated: frozenset[UOp]
+) -> tuple[UOp, ...]:  # fmt: skip
+    """The new sources of a load or store with the gates of its ranges."""
+    gate = _gate_of(node.ranges & gated, table, loads=node.op is ops.LOAD)
+    place = 2 if node.op is ops.LOAD else 3
+    joined = _both(src[place] if len(src) > place else None, gate)
+    return src if joined is None else (*src[:place], joined)
 
 
 def _is_in_panels(place: UOp) -> bool:
@@ -401,13 +406,23 @@ def _is_in_panels(place: UOp) -> bool:
     return any(term.op is ops.FLOORDIV for term in linear(place).terms)
 
 
-def _rewrite_panel(node: UOp, src: tuple[UOp, ...], table: dict[UOp, _Replacement]) -> UOp:
+def _rewrite_panel(node: UOp, done: dict[UOp, UOp], table: dict[UOp, _Replacement]) -> UOp:
     """A load from memory with room for what a split adds behind the end of a range needs no gate there."""
-    (place,) = normalise(src[1])
+    place = _normal_place(node.src[1], done)
     room = 0 <= place.vmin and place.vmax < node.src[0].arg[1][0]
     gate = _gate_of([r for r in node.ranges if table[r].reduces or not room], table, loads=True)
-    joined = _both(src[2] if len(src) > 2 else None, gate)
-    return node.replace(src=(src[0], place) if joined is None else (src[0], place, joined))
+    joined = _both(done[node.src[2]] if len(node.src) > 2 else None, gate)
+    return node.replace(src=(node.src[0], place) if joined is None else (node.src[0], place, joined))
+
+
+def _normal_place(place: UOp, done: dict[UOp, UOp]) -> UOp:
+    """The normal form of an index over the final ranges, made of those of its terms."""
+    form = linear(place)
+    terms = normalise(*[done[term] for term in form.terms])
+    total = Linear(form.constant)
+    for term, factor in zip(terms, form.terms.values(), strict=True):
+        total += linear(term).scaled(factor)
+    return settled(sum_of(total))
 
 
 def _rewrite_reduction(node: UOp, value: UOp, table: dict[UOp, _Replacement]) -> UOp:

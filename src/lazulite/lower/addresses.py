@@ -9,11 +9,13 @@ be neither, such as the quotient of a lane and a loop.  `LOOP` in, `LOOP` out.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import itemgetter
 
 from lazulite.ir import ops
 from lazulite.ir.bounds import linear
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.uop import UOp, index, nodes_of, toposort
+from lazulite.simplify.terms import multiple
 
 _REGISTERS = ("lane", "row", "unit")
 
@@ -31,13 +33,16 @@ def split_addresses(sink: UOp) -> UOp:
     """The kernel with every index written as `dynamic + (mixed + static)`."""
     done: dict[UOp, UOp] = {}
     arranged: dict[UOp, UOp] = {}
+    parts: _Parts = {}
     for node in nodes_of(sink):
         src = tuple([done[s] for s in node.src])
         if node.op is ops.LOAD or node.op is ops.STORE:
             place = src[1]
-            if place not in arranged:
-                arranged[place] = _arranged(place)
-            src = (src[0], arranged[place], *src[2:])
+            now = arranged.get(place)
+            if now is None:
+                now = arranged[place] = _arranged(place, parts)
+            if now is not place:
+                src = (src[0], now, *src[2:])
         done[node] = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
     return done[sink]
 
@@ -86,29 +91,38 @@ def _is_plain(node: UOp) -> bool:
     return node.op in (ops.CONST, ops.RANGE) or (node.op in ops.ELEMENTWISE and node.dtype.is_integral)
 
 
-def _arranged(node: UOp) -> UOp:
+_Part = tuple[str, list[tuple[int, ...]], UOp]
+"""A multiple of a term: its kind, the orders of the loops that it varies with, innermost first, and the product."""
+_Parts = dict[tuple[UOp, int], _Part]
+
+
+def _arranged(node: UOp, parts: _Parts) -> UOp:
+    """The index in order; `parts` takes in what its terms are, many of which occur in other indices too."""
     form = linear(node)
-    dynamic: list[tuple[tuple[tuple[int, ...], ...], UOp]] = []
+    dynamic: list[_Part] = []
     mixed, static = index(0), index(form.constant)
-    for term, factor in form.terms.items():
-        kind = _kind(term)
-        product = _scaled(term, factor)
-        if kind == "dynamic":
-            orders = sorted((r.arg[0] for r in term.ranges if r.arg[1] not in _REGISTERS), reverse=True)
-            dynamic.append((tuple(orders), product))
-        elif kind == "static":
-            static = _plus(product, static)
+    for pair in form.terms.items():
+        part = parts.get(pair)
+        if part is None:
+            part = parts[pair] = _part(*pair)
+        if part[0] == "dynamic":
+            dynamic.append(part)
+        elif part[0] == "static":
+            static = _plus(part[2], static)
         else:
-            mixed = _plus(mixed, product)
+            mixed = _plus(mixed, part[2])
     total = index(0)
-    for _, product in sorted(dynamic, key=lambda item: item[0]):
+    for _, _, product in sorted(dynamic, key=itemgetter(1)):
         total = _plus(total, product)
     return _plus(total, _plus(mixed, static))
 
 
-def _scaled(term: UOp, factor: int) -> UOp:
-    return term if factor == 1 else term * factor
+def _part(term: UOp, factor: int) -> _Part:
+    orders = sorted([r.arg[0] for r in term.ranges if r.arg[1] not in _REGISTERS], reverse=True)
+    return _kind(term), orders, multiple(term, factor)
 
 
 def _plus(left: UOp, right: UOp) -> UOp:
-    return right if left.is_const(0) else left if right.is_const(0) else left + right
+    if right.op is ops.CONST and right.arg == 0:
+        return left
+    return right if left.op is ops.CONST and left.arg == 0 else UOp(ops.ADD, dtypes.index, (left, right))

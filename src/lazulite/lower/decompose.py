@@ -47,9 +47,12 @@ def decompose(root: UOp, native: Native) -> UOp:
     >>> decompose(~x, lambda node: node.op is not ops.NOT) is x ^ -1
     True
     """
+    nodes = nodes_of(root)
+    if all(expanded(node, native) is None for node in nodes):
+        return root
     done: dict[UOp, UOp] = {}
     expansions: dict[UOp, UOp] = {}
-    pending = nodes_of(root)[::-1]
+    pending = nodes[::-1]
     while pending:
         node = pending.pop()
         if node in done:

@@ -22,18 +22,18 @@ def group_sums(root: UOp) -> UOp:
     """The program with every long sum in groups."""
     done: dict[UOp, UOp] = {}
     nodes = nodes_of(root)
-    if not any(map(_is_long, nodes)):
+    if not any(node.op is ops.REDUCE and _is_long(node) for node in nodes):
         return root
     for node in nodes:
         src = tuple([done[s] for s in node.src])
         now = node if src == node.src else node.replace(src=src)
-        done[node] = _grouped(now) if _is_long(now) else now
+        done[node] = _grouped(now) if node.op is ops.REDUCE and _is_long(now) else now
     return done[root]
 
 
 def _is_long(node: UOp) -> bool:
-    """Whether floats are added in one long chain, which is no contraction."""
-    if node.op is not ops.REDUCE or node.arg[0] is not ops.ADD or not node.dtype.is_float:
+    """Whether a reduction adds floats in one long chain, and is no contraction."""
+    if node.arg[0] is not ops.ADD or not node.dtype.is_float:
         return False
     turns = 1
     for r in node.src[1:]:

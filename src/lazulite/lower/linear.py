@@ -73,8 +73,10 @@ def _walk(sink: UOp) -> list[UOp]:
     while stack:
         node, pending = stack[-1]
         for source in pending:
-            if source not in done and not _is_operand(source):
-                done.add(source)
+            if source in done:
+                continue
+            done.add(source)
+            if not _is_operand(source):
                 needed = _needed(source)
                 if source in heavy:
                     needed = sorted(needed, key=lambda s: s not in heavy)

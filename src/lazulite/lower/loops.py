@@ -9,7 +9,7 @@ of products becomes `FMA` where the target has it.  Every `STORE` ends in the ne
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from lazulite.base.errors import StageError
 from lazulite.ir import ops
@@ -35,7 +35,7 @@ def _reductions(sink: UOp, target: Target) -> UOp:
     for members in _groups(sink):
         values = rebuild([member.src[0] for member in members], done)  # reductions in it have been in other groups
         done.update(zip(members, _loop(members, values, target), strict=True))
-    return rebuild([sink], done)[0]
+    return rebuild([sink], done)[0] if done else sink
 
 
 def _groups(sink: UOp) -> list[list[UOp]]:
@@ -43,11 +43,15 @@ def _groups(sink: UOp) -> list[list[UOp]]:
     depth: dict[UOp, int] = {}
     groups: dict[tuple[int, object], list[UOp]] = {}
     for node in nodes_of(sink):
-        below = max(map(depth.__getitem__, node.src), default=0)
+        below = 0
+        for source in node.src:
+            if source in depth and depth[source] > below:
+                below = depth[source]
         if node.op is ops.REDUCE:
             below += 1
             groups.setdefault((below, (node.src[1:], node.ranges)), []).append(node)
-        depth[node] = below
+        if below:
+            depth[node] = below
     return [members for _, members in sorted(groups.items(), key=lambda item: item[0][0])]
 
 
@@ -143,12 +147,13 @@ def _in_loops(sink: UOp) -> UOp:
 
 def _separate(sink: UOp) -> UOp:
     """Give every `FOR` a `RANGE` of its own."""
-    orders = [node.src[0].arg[0] for node in nodes_of(sink) if node.op is ops.FOR]
-    return sink if len(set(orders)) == len(orders) else _Separation().renamed([sink], {})[0]
+    nodes = nodes_of(sink)
+    orders = [node.src[0].arg[0] for node in nodes if node.op is ops.FOR]
+    return sink if len(set(orders)) == len(orders) else _Separation(nodes).renamed([sink], {})[0]
 
 
 _Names = Mapping[UOp, UOp]
-"""What the ranges of the loops around a node are called."""
+"""What ranges of the loops around a node are called, those that have kept their names left out."""
 
 
 class _Separation:
@@ -160,28 +165,38 @@ class _Separation:
     as loops feed one another, which a kernel's size bounds.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, nodes: Iterable[UOp]) -> None:
         self.loops: dict[tuple[UOp, frozenset[tuple[UOp, UOp]]], UOp] = {}
         self.taken: set[tuple[int, ...]] = set()
+        self.above: set[UOp] = set()
+        """The loops, and all that needs some."""
+        for node in nodes:
+            if node.op is ops.FOR or not self.above.isdisjoint(node.src):
+                self.above.add(node)
 
     def renamed(self, roots: Sequence[UOp], names: _Names) -> list[UOp]:
         """The nodes in a place where ranges have these names."""
-        done = dict(names)
-        for node in toposort(*roots, enter=lambda n: n.op is not ops.FOR):
+        done, moved, above = dict(names), names.keys(), self.above
+
+        def changes(node: UOp) -> bool:
+            return node.op is not ops.FOR and (node in above or not moved.isdisjoint(node.ranges))
+
+        for node in toposort(*roots, enter=changes):
             if node.op is ops.FOR:
                 done[node] = self._loop(node, names)
             elif node not in done:
-                src = tuple([done[s] for s in node.src])
-                done[node] = node if src == node.src else node.replace(src=src)
+                src = tuple([done.get(s, s) for s in node.src])
+                done[node] = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
         return [done[root] for root in roots]
 
     def _loop(self, loop: UOp, names: _Names) -> UOp:
         key = loop, frozenset([(r, names[r]) for r in loop.ranges if r in names])
         if key not in self.loops:
             r = loop.src[0]
-            turns = self.renamed(r.src, names)
+            turns = self.renamed(r.src, names) if r.src[0].ranges else r.src
             own = UOp(ops.RANGE, r.dtype, tuple(turns), (self._order(r.arg[0]), r.arg[1]))
-            self.loops[key] = loop.replace(src=tuple(self.renamed(loop.src, {**names, r: own})))
+            inside = {old: new for old, new in names.items() if old is not r} | ({} if own is r else {r: own})
+            self.loops[key] = loop.replace(src=(own, *self.renamed(loop.src[1:], inside)))
         return self.loops[key]
 
     def _order(self, order: tuple[int, ...]) -> tuple[int, ...]:
