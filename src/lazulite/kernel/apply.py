@@ -10,7 +10,7 @@ computes never changes, except that a reduction combines its values in another o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from lazulite.base.errors import StageError
@@ -73,13 +73,14 @@ class _Leaf:
 
 @dataclass(slots=True)
 class _Nest:
-    """The kernel between steps: its nodes still speak of the ranges in `whole`."""
+    """The kernel between steps: its nodes still speak of its own ranges."""
 
     sink: UOp
     leaves: dict[Name, _Leaf]
     order: list[Name]
     """The leaves, outermost first."""
-    whole: list[Name]
+    cuts: dict[Name, int] = field(default_factory=dict)
+    """For each range that is parted how many turns the first part has."""
     splits: dict[Name, tuple[UOp, int]] = field(default_factory=dict)
     """For each split range its size and factor."""
 
@@ -169,7 +170,7 @@ def _read(kernel: UOp) -> _Nest:
     ranges = by_order([node for node in nodes if node.op is ops.RANGE])
     ranges.sort(key=lambda node: node in reduces)  # outer ones first, however they are numbered
     leaves = {node.arg[0]: _Leaf(node.src[0], node in reduces) for node in ranges}
-    return _Nest(kernel, leaves, list(leaves), list(leaves))
+    return _Nest(kernel, leaves, list(leaves))
 
 
 def _range(name: Name, size: UOp, kind: str = "loop") -> UOp:
@@ -229,38 +230,60 @@ def _partition(nest: _Nest, name: Name, at: int) -> None:
         raise StageError("kernel.steps", f"range {text_of(name)} has no fixed number of turns: it cannot be parted")
     if not 0 < at < turns:
         raise StageError("kernel.steps", f"range {text_of(name)} of extent {turns} cannot be parted at {at}")
-    if name not in nest.whole:
+    if name in nest.splits or name[:-1] in nest.splits:
         raise StageError("kernel.steps", f"range {text_of(name)} is part of a split: part the range before it")
-    old = _range(name, index(turns))
-    low, high = _range((*name, 0), index(at)), _range((*name, 1), index(turns - at))
-    parts: list[dict[UOp, UOp]] = [{old: low}, {old: index(at) + high}]
-    if nest.leaf(name).reduces:
-        nest.sink = _part_reductions(nest.sink, old, parts, (low, high))
-    else:
-        stores = [s for store in nest.sink.src for s in _part_store(store, old, parts)]
-        nest.sink = nest.sink.replace(src=tuple(stores))
+    nest.cuts[name] = at
     nest.divide(name, index(at), index(turns - at))
-    nest.whole = [n for n in nest.whole if n != name] + [(*name, 0), (*name, 1)]
 
 
-def _part_store(store: UOp, old: UOp, parts: list[dict[UOp, UOp]]) -> list[UOp]:
-    return [replace_ranges([store], table)[0] for table in parts] if old in store.ranges else [store]
+_Table = dict[UOp, UOp]
 
 
-def _part_reductions(sink: UOp, old: UOp, parts: list[dict[UOp, UOp]], new: tuple[UOp, UOp]) -> UOp:
-    done: dict[UOp, UOp] = {}
+def _parted(sink: UOp, cuts: dict[Name, int]) -> UOp:
+    """The kernel with every statement and every reduction over a range that is cut once for each part."""
+    if not cuts:
+        return sink
+    done: _Table = {}
     for node in nodes_of(sink):
         src = tuple([done[s] for s in node.src])
-        done[node] = node if src == node.src else node.replace(src=src)
-        if node.op is ops.REDUCE and old in node.src[1:]:
-            halves = [_part_reduction(done[node], old, table, part) for table, part in zip(parts, new, strict=True)]
-            done[node] = UOp.apply(node.arg[0], *halves)
-    return done[sink]
+        now = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
+        done[node] = _part_reduction(now, {}, now.src[1:], cuts) if node.op is ops.REDUCE else now
+    stores = [part for store in done[sink].src for part in _part_store(store, {}, by_order(store.ranges), cuts)]
+    return sink.replace(src=tuple(stores))
 
 
-def _part_reduction(node: UOp, old: UOp, table: dict[UOp, UOp], part: UOp) -> UOp:
-    (value,) = replace_ranges([node.src[0]], table)
-    return node.replace(src=(value, *[part if r is old else r for r in node.src[1:]]))
+def _part_store(store: UOp, table: _Table, ranges: Sequence[UOp], cuts: dict[Name, int]) -> list[UOp]:
+    cut = _next_cut(ranges, cuts)
+    if cut is None:
+        return replace_ranges([store], table) if table else [store]
+    return [part for half in _halves(cut, table, ranges, cuts) for part in _part_store(store, *half, cuts)]
+
+
+def _part_reduction(node: UOp, table: _Table, ranges: Sequence[UOp], cuts: dict[Name, int]) -> UOp:
+    cut = _next_cut(ranges, cuts)
+    if cut is not None:
+        return UOp.apply(
+            node.arg[0], *[_part_reduction(node, *half, cuts) for half in _halves(cut, table, ranges, cuts)]
+        )
+    return node.replace(src=(*replace_ranges([node.src[0]], table), *ranges)) if table else node
+
+
+def _next_cut(ranges: Sequence[UOp], cuts: dict[Name, int]) -> UOp | None:
+    """Of these ranges the one that is cut first."""
+    found = {r.arg[0]: r for r in ranges if r.arg[0] in cuts}
+    return next((found[name] for name in cuts if name in found), None)
+
+
+def _halves(
+    cut: UOp, table: _Table, ranges: Sequence[UOp], cuts: dict[Name, int]
+) -> Iterator[tuple[_Table, Sequence[UOp]]]:
+    """For each part of a range what stands for the ranges of the kernel, and the ranges that there are then."""
+    name, turns = cut.arg[0], cut.src[0].arg
+    at = cuts[name]
+    low, high = _range((*name, 0), index(at)), _range((*name, 1), index(turns - at))
+    for part, value in ((low, low), (high, index(at) + high)):
+        values = replace_ranges(list(table.values()), {cut: value})
+        yield {cut: value, **dict(zip(table, values, strict=True))}, [part if r is cut else r for r in ranges]
 
 
 # --- the end: every range replaced by what became of it -----------------------------------------
@@ -361,7 +384,8 @@ def _both(left: UOp | None, right: UOp | None) -> UOp | None:
 
 def _rewrite(nest: _Nest, ranges: dict[Name, UOp]) -> UOp:
     """The kernel over the final ranges."""
-    nodes = nodes_of(nest.sink)
+    parted = _parted(nest.sink, nest.cuts)
+    nodes = nodes_of(parted)
     table = {node: _replacement(nest, ranges, node.arg[0]) for node in nodes if node.op is ops.RANGE}
     for found in table.values():
         found.reduces = any(nest.leaves[loop.arg[0][1:]].reduces for loop in found.loops)
@@ -380,7 +404,7 @@ def _rewrite(nest: _Nest, ranges: dict[Name, UOp]) -> UOp:
         if gated and (node.op is ops.LOAD or node.op is ops.STORE):
             src = _gated(node, src, table, gated)
         done[node] = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
-    return done[nest.sink]
+    return done[parted]
 
 
 def _gate_of(ranges: Iterable[UOp], table: dict[UOp, _Replacement], *, loads: bool = False) -> UOp | None:

@@ -95,12 +95,21 @@ def own_ranges(
 ) -> list[UOp]:
     """The same ranges for a nest of its own, of these kinds and, where given, sizes; a loop may end where one further
     out says."""
-    table, known = dict[UOp, UOp](), set(toposort(value, enter=lambda n: n.op is not ops.RANGE))
-    sizes = sizes or {}
+    turns, table = {a: a.src[0] for a in axes} | dict(sizes or {}), dict[UOp, UOp]()
+    if any(size.op is not ops.CONST for size in turns.values()):
+        known = set(toposort(value, enter=lambda n: n.op is not ops.RANGE))
+        turns = {a: _size_of(size, known) for a, size in turns.items()}
     for place, a in enumerate(by_order(axes)):
-        turns = substitute([sizes[a] if a in sizes else size_of(a, known)], table)
-        table[a] = UOp(ops.RANGE, dtypes.index, tuple(turns), ((INNERMOST, number, place), kinds[a]))
+        size = turns[a] if turns[a].op is ops.CONST else substitute([turns[a]], table)[0]
+        table[a] = UOp(ops.RANGE, dtypes.index, (size,), ((INNERMOST, number, place), kinds[a]))
     return [table[a] for a in axes]
+
+
+def _size_of(turns: UOp, known: set[UOp]) -> UOp:
+    """The turns of a copy's range: the most there are where they vary with what the value does not vary with, so
+    that the copy need not be redone."""
+    varies = [node for node in toposort(turns) if not node.src and node.op is not ops.CONST]
+    return turns if known.issuperset(varies) else index(max(int(turns.vmax), 0))
 
 
 def _along(value: UOp, axis: _Axis, copy: UOp) -> UOp:
@@ -220,14 +229,6 @@ def in_loops(store: UOp, loops: Sequence[UOp]) -> UOp:
     for r in reversed(by_order(r for r in loops if r.arg[1] == "loop")):
         nest = UOp(ops.FOR, dtypes.void, (r, nest), 0)
     return nest
-
-
-def size_of(axis: UOp, known: set[UOp]) -> UOp:
-    """The turns of a copy's range: the most there are where they vary with what the value does not vary with, so
-    that the copy need not be redone."""
-    size = axis.src[0]
-    return size if all(node in known for node in toposort(size) if not node.src and node.op is not ops.CONST) else (
-        index(extent(axis)))  # fmt: skip
 
 
 def flat(ranges: Sequence[UOp]) -> UOp:

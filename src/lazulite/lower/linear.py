@@ -8,7 +8,7 @@ constants, memory, scalars, and all that is known when code is written (lanes, r
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 
 from lazulite.ir import ops
 from lazulite.ir.blocks import is_looping
@@ -21,24 +21,23 @@ _OPERANDS = frozenset({ops.CONST, ops.PARAM, ops.SCALAR, ops.SCRATCH})
 
 def order(sink: UOp) -> UOp:
     """The kernel as a list of nodes."""
-    nodes = _walk(sink)
     blocks: dict[UOp | None, list[UOp]] = {None: []}
     carries: dict[UOp, list[UOp]] = {}
-    for node in nodes:
+    places: dict[frozenset[UOp], list[UOp]] = {}
+    for node in _walk(sink):
         if node.op is ops.CARRY:
             carries.setdefault(node.src[0], []).append(node)
         elif node.op is not ops.RANGE:
-            blocks.setdefault(block_of(node), []).append(node)
+            place = places.get(node.ranges)
+            if place is None:
+                place = places[node.ranges] = blocks.setdefault(block_of(node), [])
+            place.append(node)
     return UOp(ops.LINEAR, dtypes.void, tuple(_write(blocks, carries)))
 
 
 def block_of(node: UOp) -> UOp | None:
     """The range of the loop in which a node is computed; None outside all loops."""
-    innermost = None
-    for r in node.ranges:
-        if is_looping(r) and (innermost is None or r.arg[0] > innermost.arg[0]):
-            innermost = r
-    return innermost
+    return max([r for r in node.ranges if is_looping(r)], key=lambda r: r.arg[0], default=None)
 
 
 def _write(blocks: dict[UOp | None, list[UOp]], carries: dict[UOp, list[UOp]]) -> list[UOp]:
@@ -68,36 +67,38 @@ def _walk(sink: UOp) -> list[UOp]:
         if node.op is ops.FOR or not heavy.isdisjoint(node.src):
             heavy.add(node)
     listed: list[UOp] = []
-    done: set[UOp] = {sink}
-    stack: list[tuple[UOp, Iterable[UOp]]] = [(sink, iter(sink.src))]
-    while stack:
-        node, pending = stack[-1]
+    done: set[UOp] = set()
+    stack: list[tuple[UOp, Iterator[UOp]]] = []
+    user, pending = sink, iter(sink.src)
+    while True:
         for source in pending:
             if source in done:
                 continue
             done.add(source)
-            if not _is_operand(source):
-                needed = _needed(source)
-                if source in heavy:
-                    needed = sorted(needed, key=lambda s: s not in heavy)
-                stack.append((source, iter(needed)))
-                break
+            if _is_operand(source):
+                continue
+            needed = source.src if source.op not in _CLOSING else _needed(source)
+            if source in heavy:
+                needed = sorted(needed, key=lambda s: s not in heavy)
+            stack.append((user, pending))
+            user, pending = source, iter(needed)
+            break
         else:
-            stack.pop()
-            if node.op not in (ops.AFTER, ops.SINK):
-                listed.append(node)
-    return listed
+            if not stack:
+                return listed
+            if user.op is not ops.AFTER:
+                listed.append(user)
+            user, pending = stack.pop()
+
+
+_CLOSING = frozenset({ops.RANGE, ops.REDUCE, ops.MMA})
 
 
 def _needed(node: UOp) -> Sequence[UOp]:
-    """The sources that are nodes of the list or lead to some."""
+    """The sources of a range, or of what closes some, that are nodes of the list or lead to some."""
     if node.op is ops.RANGE:
-        return [] if node.arg[1] in ("lane", "row") else node.src
-    if node.op is ops.REDUCE:
-        return node.src[:1]
-    if node.op is ops.MMA:
-        return node.src[:3]
-    return node.src
+        return () if node.arg[1] in ("lane", "row") else node.src
+    return node.src[:1] if node.op is ops.REDUCE else node.src[:3]
 
 
 def _is_operand(node: UOp) -> bool:
