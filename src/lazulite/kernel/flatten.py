@@ -7,13 +7,14 @@ between rows, and a remainder occurs once in the whole tensor instead of once a 
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence, Set
 
 from lazulite.ir import ops
 from lazulite.ir.bounds import Linear, linear
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.uop import UOp, index, nodes_of, toposort
 from lazulite.kernel.nest import by_order
+from lazulite.simplify.terms import multiple
 
 
 class _Walk:
@@ -36,7 +37,7 @@ def flatten(sink: UOp, among: Iterable[UOp] | None = None) -> UOp:
     ranges = by_order(r for r in whole if orders is None or r.arg[0] in orders)
     if len(ranges) < 2:
         return sink
-    forms = [linear(n.src[1]) for n in nodes if n.op in (ops.LOAD, ops.STORE)]
+    forms = [linear(place) for place in {n.src[1]: None for n in nodes if n.op is ops.LOAD or n.op is ops.STORE}]
     walks = [_Walk((r,), r.src[0].arg, [form.terms.get(r, 0) for form in forms]) for r in ranges]
     if not any(True for _ in _pairs(walks)):
         return sink
@@ -109,26 +110,26 @@ def _rewritten(nodes: Sequence[UOp], walks: Iterable[_Walk]) -> UOp:
         one = walk.members[0].replace(src=(index(walk.extent),))
         first[walk.members[0]] = last[walk.members[-1]] = one
         gone.update(walk.members[1:])
-    done: dict[UOp, UOp] = {}
+    members, done = first.keys() | gone, dict[UOp, UOp]()
     for node in nodes:
         src = tuple([done.get(s, s) for s in node.src])
-        if node.op in (ops.LOAD, ops.STORE):
-            src = (src[0], _merged_index(node.src[1], done, first.keys() | gone, last), *src[2:])
+        if node.op is ops.LOAD or node.op is ops.STORE:
+            src = (src[0], _merged_index(node.src[1], done, members, last), *src[2:])
         elif node.op is ops.REDUCE and not gone.isdisjoint(node.src[1:]):
             src = (src[0], *[first.get(r, r) for r in node.src[1:] if r not in gone])
         done[node] = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
     return done[nodes[-1]]
 
 
-def _merged_index(node: UOp, done: dict[UOp, UOp], members: Container[UOp], last: dict[UOp, UOp]) -> UOp:
+def _merged_index(node: UOp, done: dict[UOp, UOp], members: Set[UOp], last: dict[UOp, UOp]) -> UOp:
     """The index with the merged range instead of the innermost one of each walk."""
     form = linear(node)
-    if not any(term in members for term in form.terms):
+    if members.isdisjoint(form.terms):
         return done.get(node, node)
     total = index(form.constant)
     for term, factor in form.terms.items():
         part = last.get(term) if term in members else done.get(term, term)
         if part is not None:
-            product = part if factor == 1 else part * factor
-            total = product if total.is_const(0) else product + total
+            product = multiple(part, factor)
+            total = product if total.is_const(0) else UOp(ops.ADD, dtypes.index, (product, total))
     return total

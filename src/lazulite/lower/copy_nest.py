@@ -16,11 +16,12 @@ from dataclasses import dataclass
 from lazulite.analysis.access import coefficient
 from lazulite.base.errors import StageError
 from lazulite.ir import ops
-from lazulite.ir.bounds import linear
+from lazulite.ir.bounds import Linear, difference, linear
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.uop import UOp, index, replace_ranges, substitute, toposort
 from lazulite.kernel.flatten import flatten
 from lazulite.kernel.nest import by_order, extent
+from lazulite.simplify.terms import multiple
 
 ALIGNMENT = 64
 INNERMOST = 1 << 16
@@ -49,7 +50,7 @@ class _Axis:
         """Where on the axis the ranges are."""
         place = index(-self.low)
         for r, step in zip(self.ranges, self.steps, strict=True):
-            place = _plus(r if step == 1 else r * step, place)
+            place = _plus(multiple(r, step), place)
         return place
 
 
@@ -114,19 +115,19 @@ def _size_of(turns: UOp, known: set[UOp]) -> UOp:
 
 def _along(value: UOp, axis: _Axis, copy: UOp) -> UOp:
     """The value with every index that moves along the axis at the position of the copy's loop."""
-    own, done = set(axis.ranges), dict[UOp, UOp]()
+    own, done = frozenset(axis.ranges), dict[UOp, UOp]()
     place = _plus(copy, index(axis.low))
     for node in toposort(value, enter=lambda n: n.dtype is not dtypes.index and not _compares(n)):
-        if not own & node.ranges:
+        if own.isdisjoint(node.ranges):
             done[node] = node
         elif node.dtype is dtypes.index:
-            done[node] = _replaced(node, axis, place)
+            done[node] = _replaced(linear(node), axis, place)
         elif _compares(node):
             left, right = node.src  # each may move otherwise, only their distance counts
-            done[node] = UOp.apply(node.op, index(0), _replaced(right + left * -1, axis, place))
+            done[node] = UOp(node.op, node.dtype, (index(0), _replaced(difference(right, left), axis, place)))
         else:
             src = tuple([done[s] for s in node.src])
-            done[node] = node if src == node.src else node.replace(src=src)
+            done[node] = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
     return done[value]
 
 
@@ -134,16 +135,15 @@ def _compares(node: UOp) -> bool:
     return node.op in _COMPARISONS and node.src[0].dtype is dtypes.index
 
 
-def _replaced(node: UOp, axis: _Axis, place: UOp) -> UOp:
-    form = linear(node)
+def _replaced(form: Linear, axis: _Axis, place: UOp) -> UOp:
     factors = {form.terms.get(r, 0) / step for r, step in zip(axis.ranges, axis.steps, strict=True)}
     others = {term: factor for term, factor in form.terms.items() if term not in axis.ranges}
     factor = factors.pop()
-    if factors or factor != int(factor) or any(set(axis.ranges) & term.ranges for term in others):
+    if factors or factor != int(factor) or not all(term.ranges.isdisjoint(axis.ranges) for term in others):
         raise StageError("kernel.steps", "an index moves with the ranges of a shared axis otherwise than along it")
     total = index(form.constant)
     for term, times in {**others, place: int(factor)}.items():
-        total = _plus(term * times if times != 1 else term, total)
+        total = _plus(multiple(term, times), total)
     return total
 
 
@@ -240,10 +240,12 @@ def flat_over(positions: Sequence[UOp], sizes: Sequence[int]) -> UOp:
     """The row-major position, given that on each axis and how long the axes are."""
     place, stride = index(0), 1
     for position, size in reversed(list(zip(positions, sizes, strict=True))):
-        place = _plus(position if stride == 1 else position * stride, place)
+        place = _plus(multiple(position, stride), place)
         stride *= size
     return place
 
 
 def _plus(left: UOp, right: UOp) -> UOp:
-    return right if left.is_const(0) else left if right.is_const(0) else left + right
+    if left.is_const(0):
+        return right
+    return left if right.is_const(0) else UOp(ops.ADD, dtypes.index, (left, right))
