@@ -47,12 +47,22 @@ def decompose(root: UOp, native: Native) -> UOp:
     >>> decompose(~x, lambda node: node.op is not ops.NOT) is x ^ -1
     True
     """
-    nodes = nodes_of(root)
-    if all(expanded(node, native) is None for node in nodes):
-        return root
     done: dict[UOp, UOp] = {}
-    expansions: dict[UOp, UOp] = {}
-    pending = nodes[::-1]
+    for node in nodes_of(root):
+        src = tuple([done[source] for source in node.src])
+        rebuilt = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
+        simpler = expanded(rebuilt, native) if node.op in ops.ELEMENTWISE else None
+        if simpler is None:
+            done[node] = done[rebuilt] = rebuilt
+        else:
+            done[node] = _lowered(rebuilt, simpler, native, done)
+    return done[root]
+
+
+def _lowered(root: UOp, simpler: UOp, native: Native, done: dict[UOp, UOp]) -> UOp:
+    """What becomes of a node, the first step of which is given; `done` knows its sources, and takes in the rest."""
+    expansions = {root: simpler}
+    pending = [root, *reversed(toposort(simpler, enter=lambda n: n not in done))]
     while pending:
         node = pending.pop()
         if node in done:
@@ -62,13 +72,13 @@ def decompose(root: UOp, native: Native) -> UOp:
             continue
         src = tuple([done[source] for source in node.src])
         rebuilt = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
-        simpler = expanded(rebuilt, native)
-        if simpler is None:
+        following = expanded(rebuilt, native)
+        if following is None:
             done[node] = done[rebuilt] = rebuilt
         else:
-            expansions[node] = simpler
+            expansions[node] = following
             pending.append(node)
-            pending += reversed(toposort(simpler, enter=lambda n: n not in done))
+            pending += reversed(toposort(following, enter=lambda n: n not in done))
     return done[root]
 
 
