@@ -9,7 +9,8 @@ of products becomes `FMA` where the target has it.  Every `STORE` ends in the ne
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence, Set
 
 from lazulite.base.errors import StageError
 from lazulite.ir import ops
@@ -148,8 +149,9 @@ def _in_loops(sink: UOp) -> UOp:
 def _separate(sink: UOp) -> UOp:
     """Give every `FOR` a `RANGE` of its own."""
     nodes = nodes_of(sink)
-    orders = [node.src[0].arg[0] for node in nodes if node.op is ops.FOR]
-    return sink if len(set(orders)) == len(orders) else _Separation(nodes).renamed([sink], {})[0]
+    orders = Counter([node.src[0].arg[0] for node in nodes if node.op is ops.FOR])
+    shared = {order for order, loops in orders.items() if loops > 1}
+    return _Separation(nodes, shared).renamed([sink], {})[0] if shared else sink
 
 
 _Names = Mapping[UOp, UOp]
@@ -165,13 +167,14 @@ class _Separation:
     as loops feed one another, which a kernel's size bounds.
     """
 
-    def __init__(self, nodes: Iterable[UOp]) -> None:
+    def __init__(self, nodes: Iterable[UOp], shared: Set[tuple[int, ...]]) -> None:
+        """Takes in sources before users, and the places in the nest that several loops have."""
         self.loops: dict[tuple[UOp, frozenset[tuple[UOp, UOp]]], UOp] = {}
         self.taken: set[tuple[int, ...]] = set()
         self.above: set[UOp] = set()
-        """The loops, and all that needs some."""
+        """The loops in these places, and all that needs some."""
         for node in nodes:
-            if node.op is ops.FOR or not self.above.isdisjoint(node.src):
+            if (node.op is ops.FOR and node.src[0].arg[0] in shared) or not self.above.isdisjoint(node.src):
                 self.above.add(node)
 
     def renamed(self, roots: Sequence[UOp], names: _Names) -> list[UOp]:
@@ -183,7 +186,7 @@ class _Separation:
 
         for node in toposort(*roots, enter=changes):
             if node.op is ops.FOR:
-                done[node] = self._loop(node, names)
+                done[node] = self._loop(node, names) if node in above or not moved.isdisjoint(node.ranges) else node
             elif node not in done:
                 src = tuple([done.get(s, s) for s in node.src])
                 done[node] = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
