@@ -464,6 +464,19 @@ def rebuild(roots: Sequence[UOp], done: dict[UOp, UOp]) -> list[UOp]:
             user, pending = stack.pop()
 
 
+def transform(root: UOp, change: Callable[[UOp], UOp]) -> UOp:
+    """The root with every node, over what became of its sources, changed."""
+    changed: dict[UOp, UOp] = {}
+    for node in nodes_of(root):
+        now = node
+        if not changed.keys().isdisjoint(node.src):
+            now = UOp(node.op, node.dtype, tuple([changed.get(s, s) for s in node.src]), node.arg)
+        now = change(now)
+        if now is not node:
+            changed[node] = now
+    return changed.get(root, root)
+
+
 def replace_ranges(roots: Sequence[UOp], table: Mapping[UOp, UOp]) -> list[UOp]:
     """The roots with free RANGEs replaced; what does not vary with them is not looked at."""
     keys, top = table.keys(), set(roots)

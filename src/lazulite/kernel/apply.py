@@ -18,7 +18,7 @@ from lazulite.ir import ops
 from lazulite.ir.blocks import is_looping
 from lazulite.ir.bounds import Linear, difference, linear
 from lazulite.ir.dtype import dtypes
-from lazulite.ir.uop import UOp, index, nodes_of, replace_ranges, substitute
+from lazulite.ir.uop import UOp, index, nodes_of, replace_ranges, substitute, transform
 from lazulite.kernel.gates import split_gate
 from lazulite.kernel.nest import by_order, grain
 from lazulite.kernel.partial_sums import check_partial_sums
@@ -243,12 +243,8 @@ def _parted(sink: UOp, cuts: dict[Name, int]) -> UOp:
     """The kernel with every statement and every reduction over a range that is cut once for each part."""
     if not cuts:
         return sink
-    done: _Table = {}
-    for node in nodes_of(sink):
-        src = tuple([done[s] for s in node.src])
-        now = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
-        done[node] = _part_reduction(now, {}, now.src[1:], cuts) if node.op is ops.REDUCE else now
-    stores = [part for store in done[sink].src for part in _part_store(store, {}, by_order(store.ranges), cuts)]
+    sink = transform(sink, lambda n: _part_reduction(n, {}, n.src[1:], cuts) if n.op is ops.REDUCE else n)
+    stores = [part for store in sink.src for part in _part_store(store, {}, by_order(store.ranges), cuts)]
     return sink.replace(src=tuple(stores))
 
 

@@ -14,7 +14,7 @@ from operator import itemgetter
 from lazulite.ir import ops
 from lazulite.ir.bounds import linear
 from lazulite.ir.dtype import dtypes
-from lazulite.ir.uop import UOp, index, nodes_of, toposort
+from lazulite.ir.uop import UOp, index, toposort, transform
 from lazulite.simplify.terms import multiple
 
 _REGISTERS = ("lane", "row", "unit")
@@ -31,20 +31,18 @@ class Address:
 
 def split_addresses(sink: UOp) -> UOp:
     """The kernel with every index written as `dynamic + (mixed + static)`."""
-    done: dict[UOp, UOp] = {}
     arranged: dict[UOp, UOp] = {}
     parts: _Parts = {}
-    for node in nodes_of(sink):
-        src = tuple([done[s] for s in node.src])
-        if node.op is ops.LOAD or node.op is ops.STORE:
-            place = src[1]
-            now = arranged.get(place)
-            if now is None:
-                now = arranged[place] = _arranged(place, parts)
-            if now is not place:
-                src = (src[0], now, *src[2:])
-        done[node] = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
-    return done[sink]
+
+    def change(node: UOp) -> UOp:
+        if node.op is not ops.LOAD and node.op is not ops.STORE:
+            return node
+        place = node.src[1]
+        if place not in arranged:
+            arranged[place] = _arranged(place, parts)
+        return node.replace(src=(node.src[0], arranged[place], *node.src[2:]))
+
+    return transform(sink, change)
 
 
 def address(node: UOp) -> Address:

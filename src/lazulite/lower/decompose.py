@@ -47,11 +47,15 @@ def decompose(root: UOp, native: Native) -> UOp:
     >>> decompose(~x, lambda node: node.op is not ops.NOT) is x ^ -1
     True
     """
-    done: dict[UOp, UOp] = {}
-    for node in nodes_of(root):
+    nodes = nodes_of(root)
+    first = next((place for place, node in enumerate(nodes) if expanded(node, native) is not None), None)
+    if first is None:
+        return root
+    done = {node: node for node in nodes[:first]}
+    for node in nodes[first:]:
         src = tuple([done[source] for source in node.src])
         rebuilt = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
-        simpler = expanded(rebuilt, native) if node.op in ops.ELEMENTWISE else None
+        simpler = expanded(rebuilt, native)
         if simpler is None:
             done[node] = done[rebuilt] = rebuilt
         else:

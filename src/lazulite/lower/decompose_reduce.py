@@ -12,7 +12,7 @@ import math
 
 from lazulite.ir import ops
 from lazulite.ir.dtype import NARROW, dtypes
-from lazulite.ir.uop import UOp, nodes_of
+from lazulite.ir.uop import UOp, transform
 from lazulite.lower.build import Native
 from lazulite.lower.decompose_narrow import wide
 
@@ -64,9 +64,4 @@ def _decomposed(node: UOp, native: Native) -> UOp:
 
 def decompose_reductions(root: UOp, native: Native) -> UOp:
     """The graph with every reduction widened or parted that has to be."""
-    done: dict[UOp, UOp] = {}
-    for node in nodes_of(root):
-        src = tuple([done[source] for source in node.src])
-        rebuilt = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
-        done[node] = _decomposed(rebuilt, native) if node.op is ops.REDUCE else rebuilt
-    return done[root]
+    return transform(root, lambda node: _decomposed(node, native) if node.op is ops.REDUCE else node)

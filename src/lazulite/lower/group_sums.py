@@ -13,22 +13,16 @@ from __future__ import annotations
 from lazulite.analysis.contraction import contraction
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
-from lazulite.ir.uop import UOp, index, nodes_of, replace_ranges
+from lazulite.ir.uop import UOp, index, nodes_of, replace_ranges, transform
 
 GROUP = 16
 
 
 def group_sums(root: UOp) -> UOp:
     """The program with every long sum in groups."""
-    done: dict[UOp, UOp] = {}
-    nodes = nodes_of(root)
-    if not any(node.op is ops.REDUCE and _is_long(node) for node in nodes):
+    if not any(node.op is ops.REDUCE and _is_long(node) for node in nodes_of(root)):
         return root
-    for node in nodes:
-        src = tuple([done[s] for s in node.src])
-        now = node if src == node.src else node.replace(src=src)
-        done[node] = _grouped(now) if node.op is ops.REDUCE and _is_long(now) else now
-    return done[root]
+    return transform(root, lambda node: _grouped(node) if node.op is ops.REDUCE and _is_long(node) else node)
 
 
 def _is_long(node: UOp) -> bool:

@@ -149,9 +149,19 @@ def _in_loops(sink: UOp) -> UOp:
 def _separate(sink: UOp) -> UOp:
     """Give every `FOR` a `RANGE` of its own."""
     nodes = nodes_of(sink)
-    orders = Counter([node.src[0].arg[0] for node in nodes if node.op is ops.FOR])
-    shared = {order for order, loops in orders.items() if loops > 1}
-    return _Separation(nodes, shared).renamed([sink], {})[0] if shared else sink
+    loops = [node for node in nodes if node.op is ops.FOR]
+    orders = Counter([loop.src[0].arg[0] for loop in loops])
+    if len(orders) == len(loops):
+        return sink
+    unclear = _unclear(loops, {loop.src[0] for loop in loops if orders[loop.src[0].arg[0]] > 1})
+    return _Separation(nodes, unclear).renamed([sink], {})[0]
+
+
+def _unclear(loops: Sequence[UOp], ranges: set[UOp]) -> set[UOp]:
+    """These ranges, and those of the loops that vary with one: there may be several of these in the end."""
+    while more := {loop.src[0] for loop in loops if not ranges.isdisjoint(loop.ranges)} - ranges:
+        ranges |= more
+    return ranges
 
 
 _Names = Mapping[UOp, UOp]
@@ -167,14 +177,14 @@ class _Separation:
     as loops feed one another, which a kernel's size bounds.
     """
 
-    def __init__(self, nodes: Iterable[UOp], shared: Set[tuple[int, ...]]) -> None:
-        """Takes in sources before users, and the places in the nest that several loops have."""
+    def __init__(self, nodes: Iterable[UOp], ranges: Set[UOp]) -> None:
+        """Takes in sources before users, and the ranges that may need other names."""
         self.loops: dict[tuple[UOp, frozenset[tuple[UOp, UOp]]], UOp] = {}
         self.taken: set[tuple[int, ...]] = set()
         self.above: set[UOp] = set()
-        """The loops in these places, and all that needs some."""
+        """The loops over these, and all that needs some."""
         for node in nodes:
-            if (node.op is ops.FOR and node.src[0].arg[0] in shared) or not self.above.isdisjoint(node.src):
+            if (node.op is ops.FOR and node.src[0] in ranges) or not self.above.isdisjoint(node.src):
                 self.above.add(node)
 
     def renamed(self, roots: Sequence[UOp], names: _Names) -> list[UOp]:
@@ -186,7 +196,7 @@ class _Separation:
 
         for node in toposort(*roots, enter=changes):
             if node.op is ops.FOR:
-                done[node] = self._loop(node, names) if node in above or not moved.isdisjoint(node.ranges) else node
+                done[node] = self._loop(node, names) if node in above else node
             elif node not in done:
                 src = tuple([done.get(s, s) for s in node.src])
                 done[node] = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from lazulite.ir import ops
 from lazulite.ir.dtype import STORED, dtypes
-from lazulite.ir.uop import UOp, index, live_nodes, nodes_of, rebuild, substitute, toposort
+from lazulite.ir.uop import UOp, index, live_nodes, nodes_of, rebuild, substitute, toposort, transform
 
 DEEP = 100_000
 
@@ -169,6 +169,19 @@ def test_rebuild_tells_what_became_of_the_nodes_on_the_way():
     assert rebuild([inner + 1], done) == [z * y + 1]
     assert done[inner] is z * y
     assert rebuild([inner], done) == [z * y]
+
+
+def test_transform_shows_every_node_over_what_became_of_its_sources():
+    x, y = scalar(0), scalar(1)
+    shown: list[UOp] = []
+
+    def change(node: UOp) -> UOp:
+        shown.append(node)
+        return node - 1 if node.op is ops.MUL else node
+
+    assert (x * y - 1) + y is transform(x * y + y, change)
+    assert [x, y, x * y, (x * y - 1) + y] == shown
+    assert x + y is transform(x + y, lambda node: node)
 
 
 def test_substitute_replaces_once_and_keeps_what_does_not_change():

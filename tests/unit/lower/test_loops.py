@@ -138,6 +138,20 @@ def test_loops_that_read_a_nest_over_their_own_range_are_told_apart():
     assert [10.0 * 10 * 4] == interpreted(built, memory)[0]
 
 
+def test_a_nest_that_varies_with_a_loop_of_two_statements_is_told_apart_too():
+    """Each statement has a loop over i of its own, so what fills memory in each of its turns is there twice."""
+    h, i, j, m = loop(0, 2), loop(1, 3), loop(2, 5), loop(3, 4)
+    scratch = UOp(ops.SCRATCH, dtypes.float32, (), (0, 4, 64))
+    nest = UOp(ops.FOR, dtypes.void, (m, store(scratch, m, load(param(2, 12), i * 4 + m))), 0)
+    filled = load(UOp(ops.AFTER, dtypes.float32, (scratch, nest)), index(1))
+    kernel = sink(store(param(0, 15), i * 5 + j, filled), store(param(1, 6), h * 3 + i, filled))
+    built, memory = build(kernel, PLAIN), random_memory(kernel, Random(0))
+
+    verify(built, "LOOP")
+    assert 6 == len({node.src[0].arg[0] for node in listed(built, ops.FOR)})
+    assert_close(interpreted(kernel, memory), interpreted(built, memory))
+
+
 @settings(max_examples=40)
 @given(rng=st.randoms(use_true_random=False), nests=st.booleans())
 def test_reductions_in_one_another_mean_the_same_as_loops(rng: Random, nests: bool):
