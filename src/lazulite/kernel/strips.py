@@ -150,10 +150,7 @@ class _Strips:
                 layout = self.layout[node.src[0]]
                 src = (layout.memory, layout.place(node.src[1], along, done), *src[2:])
             elif node.op is ops.LOAD and node.src[0] in self.copies:
-                found = read_alike(node, *self.copies[node.src[0]])
-                if found is None:
-                    raise Refused("a running result is read in another way than it is written")
-                done[node] = found
+                done[node] = self._read(node)
                 continue
             elif node.op is ops.REDUCE and not along.isdisjoint(node.src[1:]):
                 ranges = [r for s in src[1:] for r in s.ranges]
@@ -167,6 +164,13 @@ class _Strips:
             last = self.turns <= self.turn + 1
             stores = [s.replace(src=(*s.src[:3], s.src[3] & last if len(s.src) > 3 else last)) for s in kernel.src]
             self.kernels.append(kernel.replace(src=tuple(stores)))
+
+    def _read(self, load: UOp) -> UOp:
+        """The running result that an intermediate would be a copy of."""
+        found = read_alike(load, *self.copies[load.src[0]])
+        if found is None:
+            raise Refused("a running result is read in another way than it is written")
+        return found
 
     def _within(self, r: UOp) -> UOp:
         """What is left of a range along the axis: the turns of a strip."""

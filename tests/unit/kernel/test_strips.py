@@ -58,8 +58,9 @@ def test_scratch_memory_holds_a_strip_and_the_running_results():
     assert {4, 3, 2, 1} == sizes  # scores and powers, weighted values, two maxima, a sum and a ratio
 
 
-def test_an_intermediate_that_is_a_running_result_is_read_where_that_is_kept():
-    kernel = parse("""
+def keeping(maximum: str) -> UOp:
+    """Sums of powers in p1, and the maxima in p2, which this statement keeps in s1."""
+    return parse(f"""
         kernel
         param p0 float32[12]
         param p1 float32[6]
@@ -72,15 +73,28 @@ def test_an_intermediate_that_is_a_running_result_is_read_where_that_is_kept():
         loop j in 0..12
             s0[j] = p0[j] + p0[i]
         scores = after(s0, j)
-        s1[0] = max(scores[m] for m) as kept
+        {maximum}
         top = after(s1, kept)[0]
         p1[i] = sum(exp(scores[t] - where(-inf < top, top, 0.0)) for t)
         p2[i] = top
         """)
+
+
+def test_an_intermediate_that_is_a_running_result_is_read_where_that_is_kept():
+    kernel = keeping("s1[0] = max(scores[m] for m) as kept")
     memory, result = random_memory(kernel, Random(0)), block_statements(kernel, [Block((0,), 3), Strip((3,), 4)])
 
     assert 5 == len(split_statements(result).kernels)  # scores, the maximum, a ratio, the sum and the results
     assert_close(interpreted(kernel, memory), interpreted(result, memory))
+
+
+def test_a_running_result_that_is_not_read_as_it_is_written_is_refused():
+    """Along the range of one turn memory might be walked as along the rows of a block."""
+    kernel = keeping("""loop kept in 0..1
+            s1[kept] = max(scores[m] for m)""")
+
+    with pytest.raises(StageError, match="in another way than it is written"):
+        block_statements(kernel, [Block((0,), 3), Strip((3,), 4)])
 
 
 @given(
