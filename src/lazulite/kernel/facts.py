@@ -121,7 +121,14 @@ class KernelFacts:
     def work(self, lanes: Iterable[UOp]) -> float:
         """An estimate of the instructions that run when these ranges become lanes of vectors."""
         chosen = frozenset(lanes)
-        return sum(self._cost(node, chosen) for node in self._working)
+        if chosen not in self._worked_out:
+            self._worked_out[chosen] = sum(self._cost(node, chosen) for node in self._working)
+        return self._worked_out[chosen]
+
+    @cached_property
+    def _worked_out(self) -> dict[frozenset[UOp], float]:
+        """The answers of `work` so far."""
+        return {}
 
     @cached_property
     def _working(self) -> list[UOp]:

@@ -67,9 +67,11 @@ def _find_product(facts: KernelFacts, node: UOp) -> _Product | None:
     found = contraction(node)
     if found is None or found.gate is not None or node.src[0] is not found.product:
         return None
-    column = next((r for r in facts.outer if _is_beside(facts, r) and r in found.left | found.right), None)
     loads = [factor.src[0] for factor in found.factors if factor.op is ops.CAST and factor.src[0].op is ops.LOAD]
-    if column is None or len(loads) != 2:
+    if len(loads) != 2:
+        return None
+    column = next((r for r in facts.outer if r in found.left | found.right and _is_beside(facts, r)), None)
+    if column is None:
         return None
     left, right = loads if column in loads[1].ranges else loads[::-1]
     rows = [r for r in by_order(left.ranges - right.ranges) if r not in found.reduction]
