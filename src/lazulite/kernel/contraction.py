@@ -77,7 +77,8 @@ class _Scheduler:
         """What is left of each reduced range inside of a block of the sum."""
         self.inside = 1
         """How many turns that is, or the most that it may be."""
-        loads = list(facts.hot)
+        loads, factors = list(facts.hot), split_gate(ops.ADD, tile.node.src[0])[1].src
+        self.factors = {node: factor for factor in factors[::-1] for node in toposort(factor)}
         self.vectors = [load for load in loads if tile.lane in load.ranges]
         self.scalars = [load for load in loads if tile.lane not in load.ranges]
         self.windows = {load: windows(load) for load in loads}
@@ -291,8 +292,7 @@ class _Scheduler:
 
     def _factor(self, load: UOp) -> UOp:
         """The factor that a load is part of; the load itself where it is part of a condition."""
-        factors = split_gate(ops.ADD, self.tile.node.src[0])[1].src
-        return next((factor for factor in factors if load in toposort(factor)), load)
+        return self.factors.get(load, load)
 
     def _stage(self, load: UOp) -> Stage | None:
         """The copy of an operand, where it is better read from one."""
