@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from lazulite.ir.parse import parse
 from lazulite.ir.text import to_text
 from lazulite.kernel.heuristic import choose
+from lazulite.kernel.statements import split_statements
 from lazulite.kernel.steps import Block, Parallel, Stage, Strip, Within
+from lazulite.pipeline import assembly_of
 from support.kernels import TARGETS, assert_close, compiled, interpreted, random_memory
 from support.statements import attention
 
@@ -60,6 +62,15 @@ def test_strips_keep_operands_near_that_no_cache_holds():
     assert not [s for s in short if isinstance(s, Strip)]
     assert [s for s in wide if isinstance(s, Strip)]
     assert Block((1,), 64) in wide
+
+
+def test_the_statements_that_steps_are_chosen_for_are_those_that_are_compiled():
+    kernel = attention(heads=8, rows=64, keys=128, size=16)
+    steps = choose(kernel, WIDEST)
+    before = split_statements.cache_info().misses
+    assembly_of(kernel, WIDEST, steps)
+
+    assert before == split_statements.cache_info().misses
 
 
 def test_keys_are_copied_once_for_all_blocks():
