@@ -152,7 +152,7 @@ def _loops(tile: _Tile, lanes: int, number: int) -> dict[UOp, UOp]:
 
     The loops are outside of those that the sum does not vary with: another sum over the registers stands still there.
     """
-    around = max((r.arg[0] for r in tile.node.ranges if r not in {*tile.others, tile.along}), default=(INNERMOST,))
+    around = max((r.arg[0] for r in tile.node.ranges if r not in {*tile.others, tile.along}), default=(-1,))
     places = ((*around, number, place) for place in itertools.count())
     new = {r: r if r in tile.rows else _range(extent(r), next(places), "loop") for r in tile.others}
     if not tile.lies_across:

@@ -141,6 +141,19 @@ def test_another_sum_is_part_of_what_is_made_of_the_longest(epilogue):
     assert_close(interpreted(kernel, memory), found)
 
 
+@pytest.mark.parametrize("epilogue", [Epilogue((0, 1)), Epilogue((1, 1))])
+def test_another_sum_has_its_loop_inside_where_a_tile_is_all_of_the_result(epilogue):
+    i, j, t, u = loop(0, 4), loop(1, 16), loop(2, 4), loop(3, 3)
+    product = reduce(ops.ADD, load(param(1, 16), i * 4 + t) * load(param(2, 64), t * 16 + j), t)
+    other = reduce(ops.MAX, load(param(3, 12), i * 3 + u), u)
+    kernel = sink(store(param(0, 64), j * 4 + i, product * other))
+    memory = random_memory(kernel, Random(2))
+
+    found = compiled(kernel, TARGETS["widest"], steps_of(4, 16, 1, 1, epilogue), memory)
+
+    assert_close(interpreted(kernel, memory), found)
+
+
 def test_statements_over_one_tile_share_its_memory():
     i, j, t = loop(0, 8), loop(1, 16), loop(2, 4)
     total = reduce(ops.ADD, load(param(2, 32), i * 4 + t) * load(param(3, 64), t * 16 + j), t)
