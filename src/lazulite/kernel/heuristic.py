@@ -81,7 +81,7 @@ def _choose(facts: KernelFacts) -> tuple[Step, ...]:
     plan.steps += _keep(facts, lanes, tiles)
     if tiles.reduction is not None:
         (lane,) = lanes & tiles.reduction.ranges
-        own = {r: parts[r] for r in tiles.rows if r in tiles.reduction.ranges}
+        own = {r: parts[r] for r in dict.fromkeys([*tiles.rows, lane]) if r in tiles.reduction.ranges}
         plan.steps += choose_epilogue(facts, tiles.reduction, lane, own)
     if tiles.streamed is None:  # a blocked product computes longer than it waits
         plan.steps += choose_hints(facts, lanes)

@@ -11,7 +11,7 @@ from lazulite.ir.uop import UOp, index
 from lazulite.schedule.fusion import MAX_OPERANDS, MAX_OPS, SMALL, State, Wishes, launch_key
 from lazulite.schedule.groups import Group, Place, element_count
 from lazulite.schedule.products import MAX_SEARCH, is_product, sums_up_grown
-from lazulite.schedule.storing import inside_reduction
+from lazulite.schedule.storing import inside_reduction, is_dear_beside_product
 
 _NEAR = 16
 """How many values are looked at for one that another kernel reads, too."""
@@ -22,7 +22,7 @@ def host_of(state: State, node: UOp, wanted: Wishes) -> tuple[Group, Place] | No
     if node.op is ops.LAUNCH:
         host = state.launches.get(launch_key(node))
         return None if host is None else (host, Place(host.ranges))
-    if not state.fuse or node.op in OPAQUE or sums_up_grown(node):
+    if not state.fuse or node.op in OPAQUE or sums_up_grown(node) or is_dear_beside_product(state, node, wanted):
         return None
     for group, places in wanted.items():
         if len(places) == 1 and not (node.op is ops.REDUCE and group.contraction):

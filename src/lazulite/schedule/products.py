@@ -53,6 +53,20 @@ def is_grown(node: UOp) -> bool:
     return False
 
 
+def is_made_of_product(node: UOp) -> bool:
+    """Whether a value is made, element by element, from a large sum of products."""
+    seen, pending = {node}, [node]
+    while pending and len(seen) < MAX_SEARCH:
+        part = pending.pop()
+        if is_large_product(part):
+            return True
+        if is_elementwise(part) or part.op in ops.MOVEMENT:
+            fresh = [source for source in part.src if source not in seen]
+            seen.update(fresh)
+            pending += fresh
+    return False
+
+
 def sums_up_grown(node: UOp) -> bool:
     """Whether a value is made of reductions of such a value; a kernel that makes this anyway is found for it later."""
     while is_elementwise(node) or node.op in ops.MOVEMENT:

@@ -9,13 +9,16 @@ from lazulite.ir import ops
 from lazulite.ir.uop import UOp, toposort
 from lazulite.schedule.fusion import MAX_OPERANDS, MAX_OPS, SMALL, State, Wishes, is_reinterpretation
 from lazulite.schedule.groups import Group, Place, element_count
-from lazulite.schedule.products import is_large_product, moved, sums_up_grown, unmoved
+from lazulite.schedule.products import is_large_product, is_made_of_product, moved, sums_up_grown, unmoved
 
 HAND_WRITTEN = "a hand-written kernel reads it"
 _FEW = 16
 """So many numbers are added for an element of a sum that is computed within another one."""
 _FEW_TIMES = 8
 """So often a cheap value may be computed within a reduction: a register tile shares it among rows anyway."""
+_DEAR, _TILES = 8, 64
+"""The cost of a value from which on it is computed once and not for each tile of a product, and how many times fewer
+than the results such values are."""
 _PACKED_COST = 16
 """What an element of a factor may cost that is computed while it is copied."""
 _ARGUMENT_COST = 24
@@ -97,6 +100,8 @@ def _reason_to_store_elementwise(state: State, node: UOp, wanted: Wishes) -> str
     above_reduce = facts.above_reduce and not (facts.chain_cost <= CHEAP and sums_up_grown(node))
     if len(wanted) > 1 and (facts.chain_cost > CHEAP or above_reduce) and elements > 1:
         return f"several kernels want it and a recomputation costs {facts.chain_cost}"
+    if is_dear_beside_product(state, node, wanted):
+        return "each tile of a product would compute it anew"
     for group, places in wanted.items():
         if len(places) > 1 and above_reduce:
             return f"the result of a reduction, wanted at {len(places)} places"
@@ -110,6 +115,16 @@ def _reason_to_store_elementwise(state: State, node: UOp, wanted: Wishes) -> str
             if inside_reduction(place) or facts.chain_cost > CHEAP or above_reduce:
                 return f"it would be computed {times // max(elements, 1)} times"
     return None
+
+
+def is_dear_beside_product(state: State, node: UOp, wanted: Wishes) -> bool:
+    """Whether a value that takes some computing goes with many of a product's results each, as the scale of a channel
+    does: tiles would make it anew, as would a kernel that stores it on the way."""
+    facts, elements = state.facts[node], element_count(node.shape)
+    if facts.chain_cost < _DEAR or facts.depth or any(_TILES * elements > group.iterations for group in wanted):
+        return False
+    outside = not any(inside_reduction(place) for places in wanted.values() for place in places)
+    return outside and _reads_memory(node) and all(is_made_of_product(group.root) for group in wanted)
 
 
 def _is_border(node: UOp, wanted: Wishes) -> bool:

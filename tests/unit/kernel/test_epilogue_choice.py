@@ -3,6 +3,7 @@
 import pytest
 
 from lazulite.ir import ops
+from lazulite.ir.parse import parse
 from lazulite.ir.uop import UOp
 from lazulite.kernel.heuristic import choose
 from lazulite.kernel.steps import Epilogue, Tile, Vectorize
@@ -49,3 +50,37 @@ def test_beside_another_sum_vectors_stay_together():
     tiled = {step.range for step in choose(kernel, TARGETS["widest"]) if isinstance(step, Tile)}
 
     assert found and tiled.issuperset(found)
+
+
+def test_lanes_that_are_one_vector_of_a_tile_with_other_rows_are_its_own():
+    """As in the gradient of a pool above a convolution: beside another sum the vectors stay together."""
+    assert choose(parse(GRADIENT_OF_A_POOL), TARGETS["widest"])
+
+
+GRADIENT_OF_A_POOL = """
+kernel
+param p0 float32[147968]
+param p1 float32[36864]
+param p2 float32[32768]
+param p3 float32[32768]
+param p4 float32[32768]
+param p5 float32[294912]
+loop r0 in 0..2
+loop r1 in 0..64
+loop r2 in 0..16
+loop r3 in 0..16
+loop r4 in 0..3
+loop r5 in 0..3
+loop r6 in 0..3
+loop r7 in 0..3
+loop r8 in 0..64
+loop r9 in 0..3
+loop r10 in 0..3
+t0 = r0*73984 + r1*1156 + r2*68 + r3*2
+t1 = r0*16384 + r1*256 + r2*16 + r3
+t2 = p2[t1]
+t3 = (r2 < r6 + 15) & (r6 < r2 + 2) & (r3 < r7 + 15) & (r7 < r3 + 2)
+t4 = p3[r0*16384 + r2*16 + r3 + r6*-16 - r7 + r8*256 + 17 if t3] * p1[r1*9 + r6*3 + r7 + r8*576]
+t5 = (p4[t1] + sum(where(t3, t4, 0.0) for r6, r7, r8)) / sum((p0[t0 + r9*34 + r10] == t2).cast(float32) for r9, r10)
+p5[r0*147456 + r1*2304 + r2*144 + r3*9 + r4*3 + r5] = where(p0[t0 + r4*34 + r5] == t2, t5, 0.0)
+"""

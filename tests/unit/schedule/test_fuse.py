@@ -204,3 +204,13 @@ def test_a_border_around_a_value_is_not_stored() -> None:
 
     assert (4 * 30 * 30,) == read
     assert ops.REDUCE in [node.op for node in toposort(first)]
+
+
+def test_the_scale_of_a_column_is_computed_once_and_not_for_each_tile() -> None:
+    """A kernel of its own has it before; what is cheap, or as large as the result, is made where it is wanted."""
+    x, w, column = buffer(8, 2048, 64), buffer(9, 64, 128), Tensor(buffer(7, 128))
+    product = Tensor(matmul(x, w))
+
+    assert 2 == len(scheduled([(product * (1 / (column + 1).sqrt() * column)).uop]).kernels)
+    assert 1 == len(scheduled([(product * (column + 1)).uop]).kernels)
+    assert 1 == len(scheduled([(product * (1 / (Tensor(buffer(6, 2048, 128)) + 1).sqrt())).uop]).kernels)
