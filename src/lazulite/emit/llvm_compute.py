@@ -65,11 +65,15 @@ class ComputeWriter(TransposeWriter):
         """What writes an operation, by all that its text depends on but for the operands."""
 
     def position(self, node: UOp, at: At) -> str:
-        """One of `POSITIONS`: a large part of what is written, so this is a short way."""
+        """One of `POSITIONS`: a large part of what is written, so this is a short way.
+
+        Where it comes from a counter it is hidden from the code generator, which else looks for a better split of
+        addresses than they already have, in each loop anew.
+        """
         values = self.values
         left, right = [values[s][()] if s in values else self.operand(s, at, 0, 64) for s in node.src]
         result = self.text.define(f"{POSITIONS[node.op]} i64 {left}, {right}")
-        return self._opaque(result) if any(s.op is ops.RANGE and s not in self.carries for s in node.src) else result
+        return self.text.define(f"freeze i64 {result}") if any(s.op is ops.RANGE for s in node.src) else result
 
     def element(self, node: UOp, at: At) -> str:
         """A row of an elementwise node."""
@@ -130,14 +134,6 @@ class ComputeWriter(TransposeWriter):
         words, halves = f"<{lanes} x i32>", f"<{2 * lanes} x i16>"
         pairs = [(halves, self.text.once(f"bitcast {words} {factor} to {halves}")) for factor in factors]
         return self.text.define(self.text.call(ADD_PAIRS[lanes], words, pairs, ()))
-
-    def _opaque(self, position: str) -> str:
-        """A step from the counter of a loop without state to a position, which LLVM does not see to be one.
-
-        Addresses are already split by loops.  To look for a better split, in each loop anew, would take it a quarter
-        of the time of a kernel of many loops.
-        """
-        return self.text.define(f"freeze i64 {position}")
 
     def _instruction(self, node: UOp, kind: str, lanes: int) -> str:
         """The instruction of the table, with braces for the operands."""

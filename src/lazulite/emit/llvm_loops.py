@@ -7,7 +7,6 @@ time, so it is shown nothing to search for: `freeze`, which is no instruction, h
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -51,7 +50,6 @@ class _Loop:
     end: str
     entry: str
     head: str
-    latch: str
     leave: str
     line: int
     """Where its phis will stand, once what follows a turn is known."""
@@ -59,8 +57,9 @@ class _Loop:
     may_be_empty: bool
     walks: list[_Walk] = field(default_factory=list)
 
-    def phi(self, kind: str, first: str, after: str) -> str:
-        return f"phi {kind} [{first}, %{self.entry}], [{after}, %{self.latch}]"
+    def phi(self, kind: str, first: str, after: str, last: str) -> str:
+        """A value that is another one after the `last` block of a turn."""
+        return f"phi {kind} [{first}, %{self.entry}], [{after}, %{last}]"
 
 
 class LoopWriter(MatrixWriter):
@@ -75,13 +74,15 @@ class LoopWriter(MatrixWriter):
         steps = _steps(self.nodes, lambda node: self.form(node) == _SCALAR)
         self.steps = {node: step for node, (r, step) in steps.items() if r is not self.parallel}
         """How far positions move with the loop around them."""
-        products, parts = Counter(node.src[1] for node in self.steps), self.addresses.values()
-        alone = {product for product, sums in products.items() if self.readers[product] == sums}
-        self.used -= alone.difference([part.dynamic for part in parts], [part.mixed for part in parts])
+        others = {s for node in self.nodes for s in (node.src[:1] if node in self.steps else node.src)}
+        others.update(
+            part for each in self.addresses.values() for part in (each.dynamic, each.mixed) if part is not None
+        )
+        self.used -= {node.src[1] for node in self.steps if node.op is ops.ADD} - others
 
     def open_loop(self, r: UOp) -> None:
         text, closer = self.text, self.closers[r]
-        head, latch, leave = (text.label(p) for p in ("loop", "latch", "done"))
+        head, leave = text.label("loop"), text.label("done")
         first = {carry: self._first_states(carry) for carry in self.carries.get(r, ())}
         begin, end, entry = "0", self.operand(r.src[0], {}, 0, 64), text.block
         if r is self.parallel:
@@ -103,7 +104,7 @@ class LoopWriter(MatrixWriter):
             self.values.setdefault(state.carry, {})[state.key] = state.name
         self.values[r] = {(): counter}
         self.enter_loop()
-        self.loops.append(_Loop(closer, counter, begin, end, entry, head, latch, leave, line, states, may_be_empty))
+        self.loops.append(_Loop(closer, counter, begin, end, entry, head, leave, line, states, may_be_empty))
 
     def _first_states(self, carry: UOp) -> dict[Key, str]:
         """What phis begin with; a tile of a matrix unit has its register instead of one."""
@@ -124,7 +125,8 @@ class LoopWriter(MatrixWriter):
     def walk(self, node: UOp, at: At) -> str:
         """One of the positions in `steps`."""
         name, loop = self.text.fresh("p"), self.loops[-1]
-        first, value = self.operand(node.src[0], at, 0, 64), self.text.define(f"freeze i64 {name}")
+        first = self.operand(node.src[0], at, 0, 64) if node.op is ops.ADD else "0"
+        value = self.text.define(f"freeze i64 {name}")
         loop.walks.append(_Walk(name, first, value, self.steps[node]))
         return value
 
@@ -133,15 +135,13 @@ class LoopWriter(MatrixWriter):
         carries = self.carries.get(loop.closer.src[0], ())
         results = self.yields[loop.closer] = [self._states(c, loop.closer.src[1 + c.arg]) for c in carries]
         self.leave_loop()
-        text.jump(loop.latch)
-        text.open(loop.latch)
-        following = text.define(f"add nuw nsw i64 {loop.counter}, 1")
+        last, following = text.block, text.define(f"add nuw nsw i64 {loop.counter}, 1")
         moved = [text.define(f"add i64 {walk.value}, {walk.step}") for walk in loop.walks]
         text.branch(text.define(f"icmp slt i64 {following}, {loop.end}"), loop.head, loop.leave)
         kinds = {carry: type_name(carry.dtype, self.lanes_of(carry)) for carry in carries}
-        phis = [(s.name, loop.phi(kinds[s.carry], s.first, results[s.carry.arg][s.key])) for s in loop.states]
-        walks = [(w.name, loop.phi("i64", w.first, after)) for w, after in zip(loop.walks, moved, strict=True)]
-        counter = loop.counter, loop.phi("i64", loop.begin, following)
+        phis = [(s.name, loop.phi(kinds[s.carry], s.first, results[s.carry.arg][s.key], last)) for s in loop.states]
+        walks = [(w.name, loop.phi("i64", w.first, after, last)) for w, after in zip(loop.walks, moved, strict=True)]
+        counter = loop.counter, loop.phi("i64", loop.begin, following, last)
         text.fill(loop.line, "\n  ".join([f"{name} = {phi}" for name, phi in (counter, *phis, *walks)]))
         text.open(loop.leave)
         if loop.may_be_empty:
@@ -188,7 +188,7 @@ def _is_seen_by_others(store: UOp) -> bool:
 
 
 def _steps(nodes: Sequence[UOp], is_scalar: Callable[[UOp], bool]) -> dict[UOp, tuple[UOp, int]]:
-    """The sums of what stands still in the loop around them and a multiple of its counter: the loop and the factor."""
+    """Multiples of the counter of the loop around them, also added to what stands still in it: the loop, the factor."""
     found: dict[UOp, tuple[UOp, int]] = {}
     loops: list[UOp] = []
     for node in nodes:
@@ -196,9 +196,16 @@ def _steps(nodes: Sequence[UOp], is_scalar: Callable[[UOp], bool]) -> dict[UOp, 
             loops.append(node)
         elif node.op is ops.FOR:
             loops.pop()
-        elif node.op is ops.ADD and node.dtype is dtypes.index and loops and loops[-1] not in node.src[0].ranges:
-            r, move = loops[-1], node.src[1]
-            product = move.op is ops.MUL and move.src[0] is r and move.src[1].op is ops.CONST
-            if (product or move is r) and is_scalar(node):
-                found[node] = r, int(move.src[1].value) if product else 1
+        elif node.op in (ops.ADD, ops.MUL) and node.dtype is dtypes.index and loops and is_scalar(node):
+            start, move = node.src if node.op is ops.ADD else (None, node)
+            step = _multiple(move, loops[-1])
+            if step is not None and (start is None or loops[-1] not in start.ranges):
+                found[node] = loops[-1], step
     return found
+
+
+def _multiple(node: UOp, r: UOp) -> int | None:
+    """By how much a range is multiplied; None where the node is something else."""
+    if node is r:
+        return 1
+    return int(node.src[1].value) if node.op is ops.MUL and node.src[0] is r and node.src[1].op is ops.CONST else None

@@ -68,6 +68,20 @@ def test_a_product_with_another_reader_is_still_computed():
     assert_close(interpreted(kernel, memory), compiled(kernel, TARGETS["widest"], (), memory))
 
 
+def test_a_product_that_one_position_begins_with_and_another_adds_is_still_computed():
+    i, p = loop(0, 8), loop(1, 4)
+    size = UOp(ops.SCALAR, dtypes.index, (), (2, 0, 3))
+    value = load(param(1, 64), i * 8 + p) * load(param(3, 72), size + i * 8 + p)
+    kernel = sink(store(param(0, 8), i, reduce(ops.ADD, value, p)))
+    left, right = np.random.default_rng(3).standard_normal((2, 72)).astype(np.float32)
+    memory = {0: np.zeros(8, np.float32), 1: left[:64].copy(), 2: np.asarray(3), 3: right}
+
+    found = compiled(kernel, TARGETS["widest"], (), memory)
+
+    wanted = [sum(left[8 * i + p] * right[3 + 8 * i + p] for p in range(4)) for i in range(8)]
+    np.testing.assert_allclose(found[0], wanted, rtol=1e-5)
+
+
 @pytest.mark.parametrize("turns", [0, 1, 5])
 def test_a_loop_that_may_be_empty_gives_its_first_states(turns):
     size = UOp(ops.SCALAR, dtypes.index, (), (2, 0, 8))
