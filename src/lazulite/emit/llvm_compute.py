@@ -25,8 +25,10 @@ def native(target: Target) -> Callable[[UOp], bool]:
 
     def writes(node: UOp) -> bool:
         op = node.op
-        if op in (ops.WHERE, ops.BITCAST):
+        if op is ops.WHERE:
             return True
+        if op is ops.BITCAST:  # a bool is a byte in memory, and one bit in a register
+            return (node.dtype is dtypes.bool) is (node.src[0].dtype is dtypes.bool)
         if op is ops.CAST:
             return _converts(target, node.src[0].dtype, node.dtype)
         if op is ops.DOT2:

@@ -34,6 +34,14 @@ def cast(node: UOp, native: Native) -> UOp | None:
     return None
 
 
+def bits_of_bool(node: UOp, native: Native) -> UOp | None:
+    """The bits of a bool, or a bool of bits: it is a byte of 0 or 1, and true for every other byte than 0."""
+    (x,) = node.src
+    if x.dtype is dtypes.bool:
+        return bitcast(x.cast(dtypes.uint8), node.dtype)
+    return bitcast(x, dtypes.uint8).ne(0) if node.dtype is dtypes.bool else None
+
+
 def wide_or_same(x: UOp) -> UOp:
     """A narrow float as float32, anything else unchanged."""
     return x.cast(dtypes.float32) if x.dtype in NARROW else x
@@ -131,4 +139,4 @@ def half_from_float32(x: UOp) -> UOp:
     return bitcast((result | (sign_of(x) >> 16)).cast(dtypes.uint16), dtypes.float16)
 
 
-RULES: dict[Op, Rule] = {ops.CAST: cast}
+RULES: dict[Op, Rule] = {ops.CAST: cast, ops.BITCAST: bits_of_bool}

@@ -117,6 +117,10 @@ class HostMethods(Base):
     def __float__(self) -> float:
         return float(self._only("float", "select an element, or cast(dtypes.float32)"))
 
+    def __format__(self, spec: str) -> str:
+        """One element as a Python number, if how it is to be printed is told; else `str`."""
+        return format(self._only("format", "print it without a format"), spec) if spec else str(self)
+
     def __repr__(self) -> str:
         """The values (of a large tensor the corners), then shape, dtype and device.
 
@@ -206,18 +210,18 @@ def _unpickled(kind: type[Base], data: bytes, shape: Shape, dtype: str, place: s
 
 
 def from_host(data: Any, dtype: DType | None, device: str) -> Storage:
-    """A storage with the host's data; a single number needs no memory."""
+    """A storage with the host's data; a single number needs no memory.
+
+    Numbers take the type; bytes and arrays keep theirs, for the device to convert.
+    """
     if isinstance(data, bool | int | float):
         chosen = _dtype_of([data]) if dtype is None else dtype
         return Storage(chosen, (), device, fill=fitted(chosen, data))
     if isinstance(data, bytes | bytearray | memoryview):
         raw = bytes(data)
-        storage = from_bytes(raw, dtypes.uint8, (len(raw),), device)
-        if dtype in (None, dtypes.uint8):
-            return storage
-        data = list(raw)
+        return from_bytes(raw, dtypes.uint8, (len(raw),), device)
     if hasattr(data, "dtype") and hasattr(data, "tobytes"):
-        return _from_array(data, dtype, device)
+        return _from_array(data, device)
     if isinstance(data, PathLike):
         from lazulite.tensor.mapped import from_file
 
@@ -238,8 +242,10 @@ def from_bytes(data: bytes | memoryview, dtype: DType, shape: Shape, device: str
     return storage
 
 
-def _from_array(data: Any, dtype: DType | None, device: str) -> Storage:
+def _from_array(data: Any, device: str) -> Storage:
     """A NumPy array, or what has its interface."""
+    if not getattr(data.dtype, "isnative", True):
+        data = data.astype(data.dtype.newbyteorder("="))
     name = _ML_DTYPES.get(str(data.dtype), str(data.dtype))
     known = next((t for t in STORED if t.name == name), None)
     if known is None:
@@ -248,11 +254,7 @@ def _from_array(data: Any, dtype: DType | None, device: str) -> Storage:
             rule=f"The dtypes are {', '.join(sorted(t.name for t in STORED))}.",
             hint="convert it first: " + _CONVERSIONS.get(data.dtype.kind, "array.astype('float32')"),
         )  # fmt: skip
-    if dtype is None or dtype is known:
-        return from_bytes(data.tobytes(), known, tuple(data.shape), device)
-    flat = _elements(bytearray(data.tobytes()), known)
-    converted = [dtype.convert(value) for value in flat]
-    return from_bytes(_packed(converted, dtype), dtype, tuple(data.shape), device)
+    return from_bytes(data.tobytes(), known, tuple(data.shape), device)
 
 
 def _shape_of(data: Any) -> Shape:
@@ -276,7 +278,7 @@ def _flattened(data: Sequence[Any], shape: Shape) -> list[Any]:
                     rule=f"The first elements give the shape {shape}.",
                 )  # fmt: skip
         level = [item for part in level for item in part]
-    return [value if isinstance(value, bool | int | float) else _number(value) for value in level]
+    return level if {*map(type, level)} <= {bool, int, float} else [_number(value) for value in level]
 
 
 def _number(value: Any) -> Scalar:
@@ -286,22 +288,28 @@ def _number(value: Any) -> Scalar:
         return number
     if isinstance(value, Sequence) and not isinstance(value, str):
         raise ShapeError("Tensor", f"nested sequences must have equal depths, got {value!r:.60}")
-    raise DTypeError("Tensor", f"elements must be numbers, got {type(value).__name__}: {value!r:.60}")
+    raise DTypeError(
+        "Tensor", f"elements must be numbers, got {type(value).__name__}: {value!r:.60}",
+        hint="Tensor.stack(*tensors), or numpy.stack(arrays)" if hasattr(value, "shape") else "",
+    )  # fmt: skip
 
 
 def _dtype_of(values: Sequence[Scalar]) -> DType:
     """bool, the default integer (int64 where one does not fit) or the default float."""
-    if any(isinstance(value, float) for value in values) or not values:
+    kinds = {*map(type, values)}
+    if not kinds or any(issubclass(kind, float) for kind in kinds):
         return dtypes.default_float
-    if all(isinstance(value, bool) for value in values):
+    if kinds == {bool}:
         return dtypes.bool
     default = dtypes.default_int
-    fits = all(default.min <= value <= default.max for value in values)
-    return default if fits else dtypes.int64
+    return default if default.min <= min(values) and max(values) <= default.max else dtypes.int64
 
 
 def _packed(values: Sequence[Scalar], dtype: DType) -> bytes:
     if dtype in (dtypes.float32, dtypes.float64):
+        return array.array(_FORMAT[dtype], values).tobytes()
+    if dtype.is_int and {*map(type, values)} == {int}:
+        fitted(dtype, min(values)), fitted(dtype, max(values))
         return array.array(_FORMAT[dtype], values).tobytes()
     elements = [fitted(dtype, value) for value in values]
     if dtype in _NOT_OF_NUMPY:

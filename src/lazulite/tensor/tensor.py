@@ -80,10 +80,11 @@ class Tensor(
 ):
     """An array of one element type on one device, computed when it is needed.
 
-    `data` is a number, nested sequences of numbers, bytes, a NumPy array, another tensor or a node; `dtype`
-    converts it.  A `pathlib.Path` is the file there, as uint8 or what `dtype` says: only what is needed of it is
-    read, and writing to the tensor writes to the file, if it may be written.  With `requires_grad=False` no
-    gradient is ever kept; with True a realized descendant remembers how it was made until `backward`.
+    `data` is a number, nested sequences of numbers, bytes, a NumPy array, another tensor (of any library that has
+    DLPack) or a node; `dtype` converts it.  A `pathlib.Path` is the file there, as uint8 or what `dtype` says: only
+    what is needed of it is read, and writing to the tensor writes to the file, if it may be written.  With
+    `requires_grad=False` no gradient is ever kept; with True a realized descendant remembers how it was made until
+    `backward`.
 
     >>> (Tensor([1.0, 2.0]) * 3).tolist()
     [3.0, 6.0]
@@ -100,6 +101,8 @@ class Tensor(
         self._device = Device.DEFAULT if device is None else Device.canonical(device)
         if isinstance(data, Size):
             data = constant(weak_dtype(data), data)
+        if hasattr(data, "__dlpack__") and not isinstance(data, Tensor) and not hasattr(data, "tobytes"):
+            data = self.from_dlpack(data, device)  # another library's tensor
         if isinstance(data, Tensor):
             moved = data if data._device == self._device or device is None else data.to(self._device)
             self._device = moved._device
@@ -112,14 +115,21 @@ class Tensor(
                 )
             self._device = Device.canonical(device_of(data) or self._device)
             self._handle = Handle(data if given is None else data.cast(given), requires_grad=requires_grad)
-        elif isinstance(self._device, str):
-            storage = from_host(data, given, self._device)
-            self._handle = Handle(storage.node(), storage, requires_grad=requires_grad, leaf=True)
         else:
-            value = everywhere(from_host(data, given, self._device[0]).node(), self._device)
-            self._handle = Handle(value, requires_grad=requires_grad, leaf=True)
-            realize([self._handle])
+            self._handle = self._from_host(data, given, requires_grad)
         self._name_line()
+
+    def _from_host(self, data: Any, dtype: DType | None, requires_grad: bool | None) -> Handle:
+        """The handle of data of the host, in the type and on the device, or the devices, that are asked for."""
+        storage = from_host(data, dtype, self._device if isinstance(self._device, str) else self._device[0])
+        node = storage.node()
+        value = node if dtype is None else node.cast(dtype)
+        if value is node and isinstance(self._device, str):
+            return Handle(node, storage, requires_grad=requires_grad, leaf=True)
+        value = value if isinstance(self._device, str) else everywhere(value, self._device)
+        handle = Handle(value, requires_grad=requires_grad, leaf=True)
+        realize([handle])
+        return handle
 
     # --- what the families build on ---------------------------------------------------------------
 

@@ -55,3 +55,13 @@ def test_detached_values_pass_no_gradient() -> None:
 
 def test_floats_are_told_from_integers() -> None:
     assert Tensor([1.0]).is_floating_point() and not Tensor([1]).is_floating_point()
+
+
+@pytest.mark.parametrize(("values", "given", "wanted"), [
+    ([True, False], "bool", "uint8"), ([True, False], "bool", "int8"), ([True, False], "bool", "fp8e4m3"),
+    ([0, 1, 2, 255], "uint8", "bool"), ([0, -1], "int8", "bool"), ([0.0, -0.0, 1.0], "fp8e5m2", "bool"),
+])  # fmt: skip
+def test_the_bits_of_a_bool_are_a_byte(values: list[float], given: str, wanted: str) -> None:
+    compiled, interpreted = [Tensor(values, dtype=given, device=name).bitcast(wanted) for name in ("CPU", "PYTHON")]
+
+    assert interpreted.tolist() == compiled.tolist()

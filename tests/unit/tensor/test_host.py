@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from lazulite import DTypeError, ShapeError, Tensor, dtypes
+from lazulite.ir import ops
 from lazulite.ir.dtype import EIGHT_BITS, STORED, DType
 
 NUMPY_TYPES = [t for t in STORED if t is not dtypes.bfloat16 and t not in EIGHT_BITS]
@@ -60,6 +61,46 @@ def test_the_type_follows_from_the_data(data: Any, dtype: DType) -> None:
 def test_what_makes_no_tensor_is_refused(data: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         Tensor(data)
+
+
+@given(st.sampled_from(NUMPY_TYPES), st.sampled_from(STORED), st.data())
+def test_an_array_is_converted_as_a_cast_does(dtype: DType, wanted: DType, data: st.DataObject) -> None:
+    values = data.draw(arrays.arrays(dtype.name, arrays.array_shapes(min_dims=0, max_dims=2, min_side=0, max_side=3)))
+    converted = Tensor(values, dtype=wanted)
+
+    assert wanted is converted.dtype and converted.uop.op is ops.BUFFER
+    assert converted.bitcast(_bits(wanted)).tolist() == Tensor(values).cast(wanted).bitcast(_bits(wanted)).tolist()
+
+
+def _bits(dtype: DType) -> DType:
+    return {1: dtypes.uint8, 2: dtypes.uint16, 4: dtypes.uint32, 8: dtypes.uint64}[dtype.itemsize]
+
+
+def test_arrays_of_the_other_byte_order_hold_the_same_numbers() -> None:
+    assert [0, 1, 258] == Tensor(np.array([0, 1, 258], dtype=">i4")).tolist()
+    assert [1.5, -2.0] == Tensor(np.array([-2.0, 1.5], dtype=">f4")[::-1], dtype="float16").tolist()
+
+
+def test_tensors_of_other_libraries_come_in() -> None:
+    torch = pytest.importorskip("torch")
+
+    assert [[1.0, 3.0], [2.0, 4.0]] == Tensor(torch.tensor([[1.0, 2.0], [3.0, 4.0]]).T).tolist()
+    assert dtypes.bfloat16 is Tensor(torch.ones(2, dtype=torch.bfloat16)).dtype
+    assert "PYTHON" == Tensor(torch.arange(3), device="PYTHON", dtype="float32").device
+
+
+def test_integers_of_a_list_have_to_fit() -> None:
+    assert [255, 0] == Tensor([255, 0], dtype="uint8").tolist()
+    for wrong in ([0, 256], [-1, 0], [0.5, 300]):
+        with pytest.raises(OverflowError, match="does not fit uint8"):
+            Tensor(wrong, dtype="uint8")
+
+
+def test_one_element_prints_in_the_format_of_a_number() -> None:
+    assert "2.50|   3" == f"{Tensor(2.5):.2f}|{Tensor([3]):>4}"
+    assert str(Tensor([1, 2])) == f"{Tensor([1, 2])}"
+    with pytest.raises(ShapeError, match="format: a tensor of one element"):
+        f"{Tensor([1.0, 2.0]):.2f}"
 
 
 @pytest.mark.parametrize("shape", [(2,), (0,), (1, 3)])
