@@ -14,7 +14,7 @@ from operator import itemgetter
 from lazulite.ir import ops
 from lazulite.ir.bounds import linear
 from lazulite.ir.dtype import dtypes
-from lazulite.ir.uop import UOp, index, toposort, transform
+from lazulite.ir.uop import UOp, index, transform
 from lazulite.simplify.terms import multiple
 
 _REGISTERS = ("lane", "row", "unit")
@@ -81,12 +81,21 @@ def is_static(node: UOp) -> bool:
     for r in node.ranges:
         if r.arg[1] not in _REGISTERS:
             return False
-    return all(map(_is_plain, toposort(node)))
+    return _is_exact(node)
 
 
-def _is_plain(node: UOp) -> bool:
-    """Constants, ranges, and exact operations on them; what floats compute is left to the machine."""
-    return node.op in (ops.CONST, ops.RANGE) or (node.op in ops.ELEMENTWISE and node.dtype.is_integral)
+def _is_exact(root: UOp) -> bool:
+    """Whether all below are constants, ranges, and exact operations; what floats compute is left to the machine."""
+    pending, seen = [root], set[UOp]()
+    while pending:
+        node = pending.pop()
+        if node.op is ops.CONST or node in seen:
+            continue
+        if node.op is not ops.RANGE and not (node.op in ops.ELEMENTWISE and node.dtype.is_integral):
+            return False
+        seen.add(node)
+        pending += node.src
+    return True
 
 
 _Part = tuple[str, list[tuple[int, ...]], UOp]

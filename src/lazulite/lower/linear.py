@@ -75,7 +75,7 @@ def _walk(sink: UOp) -> list[UOp]:
             if source in done:
                 continue
             done.add(source)
-            if _is_operand(source):
+            if source.op in _OPERANDS or is_static(source):
                 continue
             needed = source.src if source.op not in _CLOSING else _needed(source)
             if source in heavy:
@@ -99,7 +99,3 @@ def _needed(node: UOp) -> Sequence[UOp]:
     if node.op is ops.RANGE:
         return () if node.arg[1] in ("lane", "row") else node.src
     return node.src[:1] if node.op is ops.REDUCE else node.src[:3]
-
-
-def _is_operand(node: UOp) -> bool:
-    return node.op in _OPERANDS or is_static(node)
