@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
 
 from lazulite.base.errors import StageError
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.target import Target
-from lazulite.ir.uop import UOp, nodes_of, rebuild, substitute, toposort
+from lazulite.ir.uop import UOp, nodes_of, substitute, toposort
 from lazulite.kernel.gates import split_gate
 from lazulite.kernel.nest import nested
 
@@ -31,18 +32,30 @@ def build(sink: UOp, target: Target) -> UOp:
 # --- reductions ---------------------------------------------------------------------------------
 
 
+@dataclass(slots=True)
+class _Level:
+    """Reductions with equally many reductions below, and what needs some of these but none above them."""
+
+    groups: dict[object, list[UOp]] = field(default_factory=dict)
+    """Those that share a loop: they have the same ranges and the same place."""
+    above: list[UOp] = field(default_factory=list)
+
+
 def _reductions(sink: UOp, target: Target) -> UOp:
     done: dict[UOp, UOp] = {}
-    for members in _groups(sink):
-        values = rebuild([member.src[0] for member in members], done)  # reductions in it have been in other groups
-        done.update(zip(members, _loop(members, values, target), strict=True))
-    return rebuild([sink], done)[0] if done else sink
+    for level in _levels(sink):
+        for members in level.groups.values():
+            values = [done.get(member.src[0], member.src[0]) for member in members]
+            done.update(zip(members, _loop(members, values, target), strict=True))
+        for node in level.above:
+            done[node] = UOp(node.op, node.dtype, tuple([done.get(s, s) for s in node.src]), node.arg)
+    return done.get(sink, sink)
 
 
-def _groups(sink: UOp) -> list[list[UOp]]:
-    """Reductions that share a loop (same ranges, same place, as many reductions below), innermost first."""
+def _levels(sink: UOp) -> list[_Level]:
+    """The levels of a kernel, innermost first; a level lists sources before users."""
     depth: dict[UOp, int] = {}
-    groups: dict[tuple[int, object], list[UOp]] = {}
+    levels: list[_Level] = []
     for node in nodes_of(sink):
         below = 0
         for source in node.src:
@@ -50,10 +63,14 @@ def _groups(sink: UOp) -> list[list[UOp]]:
                 below = depth[source]
         if node.op is ops.REDUCE:
             below += 1
-            groups.setdefault((below, (node.src[1:], node.ranges)), []).append(node)
+            if below > len(levels):
+                levels.append(_Level())
+            levels[below - 1].groups.setdefault((node.src[1:], node.ranges), []).append(node)
+        elif below:
+            levels[below - 1].above.append(node)
         if below:
             depth[node] = below
-    return [members for _, members in sorted(groups.items(), key=lambda item: item[0][0])]
+    return levels
 
 
 def _loop(members: Sequence[UOp], values: Sequence[UOp], target: Target) -> list[UOp]:
