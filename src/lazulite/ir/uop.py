@@ -437,7 +437,13 @@ def derive(node: UOp, slot: str, rule: Callable[[UOp], object]) -> None:
 
 def substitute(roots: Iterable[UOp], table: Mapping[UOp, UOp]) -> list[UOp]:
     """The roots with every node of the table replaced; replacements are not searched again."""
-    return rebuild(list(roots), dict(table))
+    roots, done = list(roots), dict(table)
+    if len(roots) != 1 or roots[0]._below is None:
+        return rebuild(roots, done)
+    for node in nodes_of(roots[0]):  # there is a walk already: only what is above the replaced nodes is looked into
+        if not done.keys().isdisjoint(node.src) and node not in done:
+            done[node] = UOp(node.op, node.dtype, tuple([done.get(s, s) for s in node.src]), node.arg)
+    return [done.get(roots[0], roots[0])]
 
 
 def rebuild(roots: Sequence[UOp], done: dict[UOp, UOp]) -> list[UOp]:

@@ -48,7 +48,7 @@ from lazulite.simplify.comparison import below_zero
 from lazulite.simplify.division import quotient
 from lazulite.simplify.facts import NOTHING
 from lazulite.simplify.normal import normalise, settled
-from lazulite.simplify.terms import sum_of
+from lazulite.simplify.terms import multiple, sum_of
 
 _KINDS = {Parallel: "parallel", Vectorize: "lane", Tile: "row"}
 
@@ -334,7 +334,7 @@ def _replacement(nest: _Nest, ranges: dict[Name, UOp], name: Name) -> _Replaceme
         return _Replacement(ranges[name], None, [ranges[name]], groups)
     size, factor = nest.splits[name]
     outer, inner = (_replacement(nest, ranges, (*name, part)) for part in (0, 1))
-    value = _sum(_multiple(outer.value, factor), inner.value)
+    value = _sum(outer.value, factor, inner.value)
     gate, loops = _both(outer.gate, inner.gate), outer.loops + inner.loops
     clamped = False
     if grain(size) % factor and not _ends_early(ranges.get((*name, 1))):
@@ -364,14 +364,13 @@ def _ends_early(inner: UOp | None) -> bool:
     return inner is not None and inner.src[0].op is not ops.CONST
 
 
-def _multiple(value: UOp, factor: int) -> UOp:
-    return index(value.arg * factor) if value.op is ops.CONST else value if factor == 1 else value * factor
-
-
-def _sum(left: UOp, right: UOp) -> UOp:
-    if left.op is ops.CONST and right.op is ops.CONST:
-        return index(left.arg + right.arg)
-    return right if left.is_const(0) else left if right.is_const(0) else left + right
+def _sum(outer: UOp, factor: int, inner: UOp) -> UOp:
+    """The turn of a range of which the outer part counts blocks of so many turns."""
+    if outer.op is ops.CONST:
+        left = index(outer.arg * factor)
+        return index(left.arg + inner.arg) if inner.op is ops.CONST else left + inner if left.arg else inner
+    left = multiple(outer, factor)
+    return left if inner.is_const(0) else UOp(ops.ADD, dtypes.index, (left, inner))
 
 
 def _both(left: UOp | None, right: UOp | None) -> UOp | None:

@@ -112,13 +112,14 @@ def _rewritten(nodes: Sequence[UOp], walks: Iterable[_Walk]) -> UOp:
         gone.update(walk.members[1:])
     members, done = first.keys() | gone, dict[UOp, UOp]()
     for node in nodes:
-        src = tuple([done.get(s, s) for s in node.src])
+        src = node.src if done.keys().isdisjoint(node.src) else tuple([done.get(s, s) for s in node.src])
         if node.op is ops.LOAD or node.op is ops.STORE:
             src = (src[0], _merged_index(node.src[1], done, members, last), *src[2:])
         elif node.op is ops.REDUCE and not gone.isdisjoint(node.src[1:]):
             src = (src[0], *[first.get(r, r) for r in node.src[1:] if r not in gone])
-        done[node] = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
-    return done[nodes[-1]]
+        if src != node.src:
+            done[node] = UOp(node.op, node.dtype, src, node.arg)
+    return done.get(nodes[-1], nodes[-1])
 
 
 def _merged_index(node: UOp, done: dict[UOp, UOp], members: Set[UOp], last: dict[UOp, UOp]) -> UOp:
