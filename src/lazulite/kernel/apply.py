@@ -47,7 +47,8 @@ from lazulite.kernel.steps import name_text as text_of
 from lazulite.simplify.comparison import below_zero
 from lazulite.simplify.division import quotient
 from lazulite.simplify.facts import NOTHING
-from lazulite.simplify.normal import normalise, settled
+from lazulite.simplify.index import recombined
+from lazulite.simplify.normal import normal, normalise
 from lazulite.simplify.terms import multiple, sum_of
 
 _KINDS = {Parallel: "parallel", Vectorize: "lane", Tile: "row"}
@@ -437,11 +438,18 @@ def _rewrite_panel(node: UOp, done: dict[UOp, UOp], table: dict[UOp, _Replacemen
 def _normal_place(place: UOp, done: dict[UOp, UOp]) -> UOp:
     """The normal form of an index over the final ranges, made of those of its terms."""
     form = linear(place)
-    terms = normalise(*[done[term] for term in form.terms])
     total = Linear(form.constant)
-    for term, factor in zip(terms, form.terms.values(), strict=True):
-        total += linear(term).scaled(factor)
-    return settled(sum_of(total))
+    for term, factor in form.terms.items():
+        total += _normal_term(term, done).scaled(factor)
+    return sum_of(recombined(total))
+
+
+def _normal_term(term: UOp, done: dict[UOp, UOp]) -> Linear:
+    """The same for a term (recursion is as deep as divisions stand in one another)."""
+    if term.op is ops.FLOORDIV or term.op is ops.MOD:
+        return linear(normal(term.op, term.dtype, (_normal_place(term.src[0], done), done[term.src[1]])))
+    form = linear(done[term])
+    return form if all(part.op is ops.RANGE for part in form.terms) else linear(*normalise(done[term]))
 
 
 def _rewrite_reduction(node: UOp, value: UOp, table: dict[UOp, _Replacement]) -> UOp:
