@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from lazulite.ir import ops
-from lazulite.ir.blocks import is_looping
+from lazulite.ir.blocks import LOOPING
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.uop import UOp, nodes_of
 from lazulite.lower.addresses import is_static
@@ -37,7 +37,11 @@ def order(sink: UOp) -> UOp:
 
 def block_of(node: UOp) -> UOp | None:
     """The range of the loop in which a node is computed; None outside all loops."""
-    return max([r for r in node.ranges if is_looping(r)], key=lambda r: r.arg[0], default=None)
+    innermost = None
+    for r in node.ranges:
+        if r.arg[1] in LOOPING and (innermost is None or r.arg[0] > innermost.arg[0]):
+            innermost = r
+    return innermost
 
 
 def _write(blocks: dict[UOp | None, list[UOp]], carries: dict[UOp, list[UOp]]) -> list[UOp]:
