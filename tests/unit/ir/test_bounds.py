@@ -1,3 +1,4 @@
+import gc
 import itertools
 
 import pytest
@@ -8,7 +9,7 @@ from lazulite.ir import ops
 from lazulite.ir.bounds import Linear, difference, linear
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.meaning import rounded
-from lazulite.ir.uop import UOp, index, toposort
+from lazulite.ir.uop import UOp, index, live_nodes, toposort
 
 BINARY_INDEX = [ops.ADD, ops.SUB, ops.MUL, ops.FLOORDIV, ops.MOD, ops.MAX, ops.MIN]
 BINARY_INT = [*BINARY_INDEX, ops.AND, ops.OR, ops.XOR, ops.SHL, ops.SHR]
@@ -154,3 +155,16 @@ def test_a_linear_form_of_a_deep_sum_is_found_without_recursion():
     for _ in range(100_000):
         root = root + x
     assert {x: 100_001} == linear(root).terms
+
+
+def test_the_linear_form_of_a_sum_is_kept_with_it_and_outlives_no_user():
+    gc.disable()
+    try:
+        before = live_nodes()
+        x = UOp(ops.SCALAR, dtypes.index, (), (7, 0, 9))
+        assert linear(x * 3 + x) is linear(x * 3 + x)
+        assert {x: 1} == linear(x).terms and {x * x: 1} == linear(x * x).terms
+        del x
+        assert before == live_nodes()
+    finally:
+        gc.enable()

@@ -191,6 +191,19 @@ def test_substitute_replaces_once_and_keeps_what_does_not_change():
     assert result is (x + z) + kept
 
 
+def test_substitute_gives_the_same_where_a_walk_is_known():
+    x, y, z = scalar(0), scalar(1), scalar(2)
+    root = (x * y + z) * (x - 1)
+    table = {x: y + 1, x * y: z - 2}
+    wanted = ((z - 2) + z) * (y + 1 - 1)
+
+    assert [wanted] == substitute([root], table)
+    nodes_of(root)
+    assert [wanted] == substitute([root], table)
+    assert [root] == substitute([root], {scalar(3): x}) and [z] == substitute([root], {root: z})
+    assert [] == substitute([], table)
+
+
 def test_a_chain_of_100_000_nodes_is_built_walked_and_derived():
     """No walk over a graph recurses."""
     root = chain(UOp(ops.SCALAR, dtypes.index, (), (0, 0, 5)), DEEP)
