@@ -10,7 +10,7 @@ computes never changes, except that a reduction combines its values in another o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from lazulite.base.errors import StageError
@@ -18,10 +18,11 @@ from lazulite.ir import ops
 from lazulite.ir.blocks import is_looping
 from lazulite.ir.bounds import Linear, difference, linear
 from lazulite.ir.dtype import dtypes
-from lazulite.ir.uop import UOp, index, nodes_of, replace_ranges, substitute, transform
+from lazulite.ir.uop import UOp, index, nodes_of, substitute
 from lazulite.kernel.gates import split_gate
 from lazulite.kernel.nest import by_order, grain
 from lazulite.kernel.partial_sums import check_partial_sums
+from lazulite.kernel.parts import parted
 from lazulite.kernel.steps import (
     Block,
     Epilogue,
@@ -174,10 +175,6 @@ def _read(kernel: UOp) -> _Nest:
     return _Nest(kernel, leaves, list(leaves))
 
 
-def _range(name: Name, size: UOp, kind: str = "loop") -> UOp:
-    return UOp(ops.RANGE, dtypes.index, (size,), (name, kind))
-
-
 def _blocks(size: UOp, factor: int) -> UOp:
     """How many blocks of so many turns there are, the last one perhaps in part."""
     if size.op is ops.CONST:
@@ -222,9 +219,6 @@ def _take(nest: _Nest, step: Step) -> None:
         nest.mark(step.range, _KINDS[type(step)])
 
 
-# --- partition: statements and reductions written twice -----------------------------------------
-
-
 def _partition(nest: _Nest, name: Name, at: int) -> None:
     turns = nest.leaf(name).extent
     if nest.leaf(name).size.op is not ops.CONST:
@@ -235,52 +229,6 @@ def _partition(nest: _Nest, name: Name, at: int) -> None:
         raise StageError("kernel.steps", f"range {text_of(name)} is part of a split: part the range before it")
     nest.cuts[name] = at
     nest.divide(name, index(at), index(turns - at))
-
-
-_Table = dict[UOp, UOp]
-
-
-def _parted(sink: UOp, cuts: dict[Name, int]) -> UOp:
-    """The kernel with every statement and every reduction over a range that is cut once for each part."""
-    if not cuts:
-        return sink
-    sink = transform(sink, lambda n: _part_reduction(n, {}, n.src[1:], cuts) if n.op is ops.REDUCE else n)
-    stores = [part for store in sink.src for part in _part_store(store, {}, by_order(store.ranges), cuts)]
-    return sink.replace(src=tuple(stores))
-
-
-def _part_store(store: UOp, table: _Table, ranges: Sequence[UOp], cuts: dict[Name, int]) -> list[UOp]:
-    cut = _next_cut(ranges, cuts)
-    if cut is None:
-        return replace_ranges([store], table) if table else [store]
-    return [part for half in _halves(cut, table, ranges, cuts) for part in _part_store(store, *half, cuts)]
-
-
-def _part_reduction(node: UOp, table: _Table, ranges: Sequence[UOp], cuts: dict[Name, int]) -> UOp:
-    cut = _next_cut(ranges, cuts)
-    if cut is not None:
-        return UOp.apply(
-            node.arg[0], *[_part_reduction(node, *half, cuts) for half in _halves(cut, table, ranges, cuts)]
-        )
-    return node.replace(src=(*replace_ranges([node.src[0]], table), *ranges)) if table else node
-
-
-def _next_cut(ranges: Sequence[UOp], cuts: dict[Name, int]) -> UOp | None:
-    """Of these ranges the one that is cut first."""
-    found = {r.arg[0]: r for r in ranges if r.arg[0] in cuts}
-    return next((found[name] for name in cuts if name in found), None)
-
-
-def _halves(
-    cut: UOp, table: _Table, ranges: Sequence[UOp], cuts: dict[Name, int]
-) -> Iterator[tuple[_Table, Sequence[UOp]]]:
-    """For each part of a range what stands for the ranges of the kernel, and the ranges that there are then."""
-    name, turns = cut.arg[0], cut.src[0].arg
-    at = cuts[name]
-    low, high = _range((*name, 0), index(at)), _range((*name, 1), index(turns - at))
-    for part, value in ((low, low), (high, index(at) + high)):
-        values = replace_ranges(list(table.values()), {cut: value})
-        yield {cut: value, **dict(zip(table, values, strict=True))}, [part if r is cut else r for r in ranges]
 
 
 # --- the end: every range replaced by what became of it -----------------------------------------
@@ -380,8 +328,8 @@ def _both(left: UOp | None, right: UOp | None) -> UOp | None:
 
 def _rewrite(nest: _Nest, ranges: dict[Name, UOp]) -> UOp:
     """The kernel over the final ranges."""
-    parted = _parted(nest.sink, nest.cuts)
-    nodes = nodes_of(parted)
+    sink = parted(nest.sink, nest.cuts)
+    nodes = nodes_of(sink)
     table = {node: _replacement(nest, ranges, node.arg[0]) for node in nodes if node.op is ops.RANGE}
     for found in table.values():
         found.reduces = any(nest.leaves[loop.arg[0][1:]].reduces for loop in found.loops)
@@ -400,7 +348,7 @@ def _rewrite(nest: _Nest, ranges: dict[Name, UOp]) -> UOp:
         if gated and (node.op is ops.LOAD or node.op is ops.STORE):
             src = _gated(node, src, table, gated)
         done[node] = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
-    return done[parted]
+    return done[sink]
 
 
 def _gate_of(ranges: Iterable[UOp], table: dict[UOp, _Replacement], *, loads: bool = False) -> UOp | None:
