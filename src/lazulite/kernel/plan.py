@@ -66,7 +66,7 @@ class Plan:
             if extent > 1:
                 self.steps.append(Tile(name))
             return [Part(name, 1, name, extent, None, 1)]
-        exact = even_rows(extent, most)
+        exact = even_rows(extent, most, min(8, most - most // 4))
         if exact is not None:
             return [self._row_part(name, extent, exact)]
         blocks = -(-extent // most)
@@ -94,13 +94,12 @@ class Plan:
         return Part((*name, 0), -(-extent // rows), (*name, 1), rows, None, 1)
 
 
-def even_rows(extent: int, most: int) -> int | None:
-    """The most rows, at most `most`, that a range consists of blocks of; None where there would be much fewer.
+def even_rows(extent: int, most: int, least: int) -> int | None:
+    """The most rows within limits that a range consists of blocks of, None where there are none.
 
-    >>> even_rows(128, 14), even_rows(128, 6)
+    >>> even_rows(128, 14, 8), even_rows(128, 6, 5)
     (8, None)
     """
-    least = min(8, most - most // 4)
     return next((rows for rows in range(most, least - 1, -1) if extent % rows == 0), None)
 
 

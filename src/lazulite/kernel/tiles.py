@@ -19,6 +19,8 @@ from lazulite.kernel.plan import even_rows
 
 _IN_FLIGHT = 4
 """Independent accumulators that hide the latency of an addition while memory is the limit."""
+_ENOUGH = 16
+"""Accumulators of a product that keep two units busy while they wait for each other and for operands."""
 _CHEAP = 8
 """The cost of a turn below which that latency shows at all."""
 
@@ -92,23 +94,14 @@ def _block(facts: KernelFacts, node: UOp, lanes: frozenset[UOp], tiles: Tiles) -
         return
     spare = 1 if facts.target.has(ops.FMA, node.dtype) else 2
     registers, turns = facts.target.registers, extent(streamed)
-    most = 2 if turns >= 8 else max(2, (registers - 2) // (turns + 1))
-    if turns >= 8 and 2 < available <= 4 and wide is lane:
-        copied = any(facts.stride(load, lane) != 1 for load in vectors)  # once, if it holds all columns
-        most = available if copied or _fits(streamed, _rows(registers - spare, available)) else 2
-    tiles.rows[wide] = max(1, min(available, most, 6))
-    tiles.rows[streamed] = min(turns, _rows(registers - spare, tiles.rows[wide]))
+    few, all_columns = turns < 8, 2 < available <= 4 and wide is lane
+    most = max(2, (registers - 2) // (turns + 1)) if few else 4 if all_columns else 2
+    at_once = tiles.rows[wide] = max(1, min(available, most, 6))
+    rows = min(turns, (registers - spare - at_once) // at_once, 28)
+    if all_columns and is_fixed(streamed):  # a rest would be a tile of its own
+        rows = even_rows(turns, rows, -(-_ENOUGH // at_once)) or rows
+    tiles.rows[streamed] = rows
     tiles.streamed, tiles.vectors, tiles.reduction = streamed, vectors, node
-
-
-def _rows(registers: int, vectors: int) -> int:
-    """How many rows of so many vectors registers hold, beside the vectors that they are multiplied by."""
-    return min((registers - vectors) // vectors, 28)
-
-
-def _fits(r: UOp, rows: int) -> bool:
-    """Whether blocks of about so many rows leave no rest, which would be a tile of its own."""
-    return not is_fixed(r) or even_rows(extent(r), rows) is not None
 
 
 def _dot(facts: KernelFacts, node: UOp, lanes: frozenset[UOp], tiles: Tiles) -> None:

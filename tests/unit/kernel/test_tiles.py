@@ -1,5 +1,7 @@
 """Register tiles reuse what they load."""
 
+import pytest
+
 from lazulite.ir import ops
 from lazulite.ir.target import target
 from lazulite.ir.uop import UOp
@@ -34,9 +36,9 @@ def _with_another_sum(rows):
     return sink(store(param(0, rows * 64), i * 64 + j, product + reduce(ops.ADD, load(param(3, 512), n), n)))
 
 
-def test_four_vectors_take_all_columns_where_blocks_of_rows_leave_no_rest():
-    assert (6, 4) == tuple(_rows(_with_another_sum(60))[r] for r in (0, 1))
-    assert (14, 2) == tuple(_rows(_with_another_sum(32))[r] for r in (0, 1))
+@pytest.mark.parametrize(("rows", "tall"), [(60, 6), (32, 4), (31, 6)])
+def test_a_tile_of_all_columns_has_as_many_rows_as_leave_no_rest(rows, tall):
+    assert (tall, 4) == tuple(_rows(_with_another_sum(rows))[r] for r in (0, 1))
 
 
 def test_fewer_registers_make_a_smaller_tile():
