@@ -96,7 +96,7 @@ def last_axes(kernels: Sequence[Kernel]) -> dict[UOp, int]:
     known: dict[UOp, _Walks] = {}
     users = _Users()
     for kernel in kernels:
-        if kernel.group.root.op is ops.LAUNCH or crosses(kernel.group.root):
+        if kernel.groups or kernel.group.root.op is ops.LAUNCH or crosses(kernel.group.root):
             users.bar(kernel)
             continue
         if kernel.sink not in known:

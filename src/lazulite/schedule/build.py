@@ -133,7 +133,7 @@ def build(
         aside |= ordering.aside
     kernels = ordering.kernels
     if options.fuse:
-        kernels = fuse_blocks(_laid_out(kernels, fusion, graph), options.cache, fusion.again)
+        kernels = _laid_out(fuse_blocks(kernels, options.cache, fusion.again), fusion, graph)
     plan = _plan(graph, fusion, kernels, scalars, key_of, options)
     return Schedule(plan, fusion, kernels, graph.position)
 

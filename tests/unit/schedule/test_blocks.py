@@ -162,6 +162,15 @@ def test_scores_that_gradients_want_again_are_made_anew():
     assert sum("scratch memory of each thread" in reason for reason in kept) >= 8
 
 
+def test_scores_lie_nowhere_though_products_would_read_their_columns():
+    """Which axis lies innermost is a question of what is left in memory."""
+    q, k, v = (Tensor(np.ones((4, 512, 32), np.float32)).realize() for _ in range(3))
+    result = q.scaled_dot_product_attention(k, v)
+    found = scheduled([t.uop for t in result.sum().gradient(q, k, v)], cache=1 << 21)
+
+    assert max(memory.nbytes for memory in found.schedule.plan.temporaries) <= 4 * 4 * 512 * 32
+
+
 def test_scores_that_are_few_are_stored():
     found = scheduled(gradients(rows=256), cache=1 << 21)
 
