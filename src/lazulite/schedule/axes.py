@@ -10,7 +10,7 @@ Other kernels follow: they want their operands to lie as their results do.  Noth
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lazulite.analysis.contraction import Contraction, contraction
@@ -73,7 +73,7 @@ class _Users:
             self.readers.setdefault(memory, []).append((kernel, walks))
 
     def bar(self, kernel: Kernel) -> None:
-        self.barred.update(_values([*kernel.reads, *[memory for memory, _ in kernel.writes]]))
+        self.barred.update(_values(kernel.memories))
 
 
 @dataclass(slots=True)
@@ -91,12 +91,12 @@ class _Axes:
         return walked.get(1)
 
 
-def last_axes(kernels: Sequence[Kernel]) -> dict[UOp, int]:
-    """The axis that lies innermost, for each intermediate that does not lie row by row."""
+def last_axes(kernels: Sequence[Kernel], barred: Collection[UOp] = ()) -> dict[UOp, int]:
+    """The axis that lies innermost, for each intermediate that does not lie row by row; those `barred` do."""
     known: dict[UOp, _Walks] = {}
-    users = _Users()
+    users = _Users(barred=set(barred))
     for kernel in kernels:
-        if kernel.groups or kernel.group.root.op is ops.LAUNCH or crosses(kernel.group.root):
+        if kernel.group.root.op is ops.LAUNCH or crosses(kernel.group.root):
             users.bar(kernel)
             continue
         if kernel.sink not in known:

@@ -131,9 +131,7 @@ def build(
         if not ordering.reread and ordering.aside <= aside:
             raise StageError("schedule.order", "moving writes aside does not help")
         aside |= ordering.aside
-    kernels = ordering.kernels
-    if options.fuse:
-        kernels = _laid_out(fuse_blocks(kernels, options.cache, fusion.again), fusion, graph)
+    kernels = _in_few_kernels(ordering.kernels, fusion, graph, options.cache) if options.fuse else ordering.kernels
     plan = _plan(graph, fusion, kernels, scalars, key_of, options)
     return Schedule(plan, fusion, kernels, graph.position)
 
@@ -144,12 +142,29 @@ def _kernel(fusion: Fusion, group: Group, graph: _Graph) -> Kernel:
     return build_kernel(fusion, group, graph.shape_of)
 
 
-def _laid_out(kernels: Sequence[Kernel], fusion: Fusion, graph: _Graph) -> list[Kernel]:
-    """The kernels, with those written anew whose intermediates lie in another order than their shapes say."""
-    fusion.last = last = last_axes(kernels)
+def _in_few_kernels(kernels: Sequence[Kernel], fusion: Fusion, graph: _Graph, cache: int) -> list[Kernel]:
+    """Block fusion, with the intermediates that are left lying as their readers like them."""
+    joined = fuse_blocks(kernels, cache, fusion.again)
+    fusion.last = last = last_axes(kernels, _spared(kernels, joined, cache))
+    if not last:
+        return joined
     fusion.decisions = [_with_axis(decision, last) for decision in fusion.decisions]
-    touch = [any(memory in last for memory in (*kernel.reads, *dict(kernel.writes))) for kernel in kernels]
-    return [_kernel(fusion, k.group, graph) if moved else k for k, moved in zip(kernels, touch, strict=True)]
+    laid_out = [k if last.keys().isdisjoint(k.memories) else _kernel(fusion, k.group, graph) for k in kernels]
+    return fuse_blocks(laid_out, cache, fusion.again)
+
+
+def _spared(kernels: Sequence[Kernel], joined: Sequence[Kernel], cache: int) -> set[UOp]:
+    """What kernels touch that block fusion joins so that a value does not exist which is too large for the cache.
+
+    How these lie stays as it is; what fits in the cache may cost a kernel of its own.
+    """
+    parts = {kernel.group: kernel for kernel in kernels}
+    spared = set[UOp]()
+    for kernel in joined:
+        touched = {m for group in (kernel.group, *kernel.groups) for m in parts[group].memories if isinstance(m, UOp)}
+        if any(element_count(m.shape) * m.dtype.itemsize > cache for m in touched.difference(kernel.memories)):
+            spared |= touched
+    return spared
 
 
 def _with_axis(decision: Decision, last: Mapping[UOp, int]) -> Decision:

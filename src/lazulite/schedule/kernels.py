@@ -7,7 +7,7 @@ leave its memory is under a gate, and gives 0 where that is false.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from lazulite.analysis.index_map import both, origin
@@ -50,6 +50,12 @@ class Kernel:
     """The values that other groups stored and that now stay in scratch memory (`schedule/blocks.py`)."""
     groups: tuple[Group, ...] = ()
     """Those groups, whose work this kernel does too."""
+
+    @property
+    def memories(self) -> Iterator[Memory]:
+        """What it reads and what it writes."""
+        yield from self.reads
+        yield from (memory for memory, _ in self.writes)
 
     def memory_of(self, load: UOp) -> Memory | None:
         """The memory that a load reads; None for scratch memory."""
