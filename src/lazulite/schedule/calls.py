@@ -158,7 +158,7 @@ def launch_kernel(fusion: Fusion, group: Group) -> Kernel:
             memories[slot] = memory_of(fusion, source) if bound < 0 else results[bound].number
     read = frozenset(memories[run.slots[i]] for i in run.reads if run.slots[i] in memories)
     table |= _bound(kernel, memories, builder)
-    (sink,) = normalise(*substitute([kernel], table))
+    (sink,) = normalise(builder.with_variables(*substitute([kernel], table)))
     writes = tuple([(d.number, d.sequence) for d in results.values()])
     return Kernel(group, sink, tuple(builder.arguments), read | builder.loaded, writes)
 

@@ -16,8 +16,8 @@ from lazulite.analysis.regions import Region
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.launches import read_in_passing
-from lazulite.ir.size import most, room, size_node, sizes_exist, varies
-from lazulite.ir.uop import UOp, index, toposort
+from lazulite.ir.size import most, room, size_node, varies
+from lazulite.ir.uop import UOp, index
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,15 +106,10 @@ def place_of_argument(group: Group, launch: UOp, number: int) -> Place | None:
     """Where a hand-written kernel wants an argument that it reads in passing; None where it wants memory."""
     run, source = launch.arg, launch.src[number]
     load = read_in_passing(run.kernel).get(run.slots[number]) if run.pure else None
-    if load is None or math.prod(source.shape) != load.src[0].arg[1][0] or _rests_on_sizes(source):
+    if load is None or varies(source.shape) or math.prod(source.shape) != load.src[0].arg[1][0]:
         return None
     row = UOp(ops.RESHAPE, source.dtype, (source,), load.src[0].arg[1])
     return Place(*group.maps.through(row, (load.src[1],)))
-
-
-def _rests_on_sizes(source: UOp) -> bool:
-    """Whether a size that varies has a part in a value: a hand-written kernel has no argument for it."""
-    return sizes_exist() and any(varies(node.shape) for node in toposort(source))
 
 
 def sources_at(group: Group, node: UOp, place: Place, depth: int) -> list[tuple[UOp, Place]]:
