@@ -2,7 +2,8 @@
 
 A position that a loop moves on by a fixed step is a phi, to which the step is added at the end of a turn: what the
 code generator would make of a product with the counter, if it looked for it.  That search takes it a quarter of its
-time, so it is shown nothing to search for: `freeze`, which is no instruction, hides where the phi comes from.
+time, so it is shown nothing to search for: `freeze`, which is no instruction, hides where the phi comes from.  Where
+memory is accessed in that loop the address itself walks.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from lazulite.emit.llvm_matrix import MatrixWriter
+from lazulite.emit.llvm_memory import stored_type
 from lazulite.emit.llvm_types import type_name
 from lazulite.emit.llvm_values import At, Form, Key, row_of
 from lazulite.ir import ops
@@ -32,12 +34,20 @@ class _State(NamedTuple):
 
 
 class _Walk(NamedTuple):
-    """A phi of a position: the name, the first value, the name in the loop, and the step."""
+    """A phi of a position, or of the address there: the name, the first value, the name in the loop, and the step."""
 
     name: str
     first: str
     value: str
     step: int
+    kind: str = "i64"
+
+    @property
+    def moved(self) -> str:
+        """The instruction that gives it in the next turn."""
+        return f"add i64 {self.value}, {self.step}" if self.kind == "i64" else (
+            f"getelementptr i8, ptr {self.value}, i64 {self.step}"
+        )  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -51,11 +61,15 @@ class _Loop:
     entry: str
     head: str
     leave: str
+    before: int
+    """Where the first addresses will stand."""
     line: int
     """Where its phis will stand, once what follows a turn is known."""
     states: list[_State]
     may_be_empty: bool
     walks: list[_Walk] = field(default_factory=list)
+    pointers: dict[tuple[UOp, UOp], _Walk] = field(default_factory=dict)
+    """For memory and a position: the walking address."""
 
     def phi(self, kind: str, first: str, after: str, last: str) -> str:
         """A value that is another one after the `last` block of a turn."""
@@ -72,13 +86,28 @@ class LoopWriter(MatrixWriter):
         self.parallel = next((r for r in self.closers if r.arg[1] == "parallel"), None)
         self.yields: dict[UOp, list[dict[Key, str]]] = {}
         steps = _steps(self.nodes, lambda node: self.form(node) == _SCALAR)
-        self.steps = {node: step for node, (r, step) in steps.items() if r is not self.parallel}
-        """How far positions move with the loop around them."""
-        others = {s for node in self.nodes for s in (node.src[:1] if node in self.steps else node.src)}
-        others.update(
-            part for each in self.addresses.values() for part in (each.dynamic, each.mixed) if part is not None
-        )
-        self.used -= {node.src[1] for node in self.steps if node.op is ops.ADD} - others
+        self.steps = {node: move for node, move in steps.items() if move[0] is not self.parallel}
+        """The loop with which a position moves, and how far in a turn."""
+        self.used -= {*self.steps, *[node.src[1] for node in self.steps if node.op is ops.ADD]} - self._numbers()
+
+    def _numbers(self) -> set[UOp]:
+        """What instructions take as it is; a position that walks with the loop around an access is an address there."""
+        found, loops = set[UOp](), list[UOp]()
+        for node in self.nodes:
+            if node.op is ops.RANGE:
+                loops.append(node)
+            elif node.op is ops.FOR:
+                loops.pop()
+            elif node.op in ops.ELEMENTWISE and node not in self.used:
+                continue
+            needed = node.src[:1] if node in self.steps else node.src
+            if node.op in (ops.LOAD, ops.STORE):
+                parts = self.addresses[node.src[1]]
+                walks = parts.dynamic in self.steps and self.steps[parts.dynamic][0] is loops[-1]
+                around = (parts.mixed,) if walks and node not in self.moved else (parts.dynamic, parts.mixed)
+                needed = (*node.src[2:], *[part for part in around if part is not None])
+            found.update(needed)
+        return found
 
     def open_loop(self, r: UOp) -> None:
         text, closer = self.text, self.closers[r]
@@ -92,6 +121,7 @@ class LoopWriter(MatrixWriter):
         beside = self.parallel not in (None, r) and not self.loops
         if beside and self._belongs_to_one_chunk(closer):
             conditions.append(self.last)
+        before = text.line("")
         if conditions:
             both = conditions[0] if len(conditions) < 2 else text.define(f"and i1 {', '.join(conditions)}")
             text.branch(both, head, leave)
@@ -104,7 +134,7 @@ class LoopWriter(MatrixWriter):
             self.values.setdefault(state.carry, {})[state.key] = state.name
         self.values[r] = {(): counter}
         self.enter_loop()
-        self.loops.append(_Loop(closer, counter, begin, end, entry, head, leave, line, states, may_be_empty))
+        self.loops.append(_Loop(closer, counter, begin, end, entry, head, leave, before, line, states, may_be_empty))
 
     def _first_states(self, carry: UOp) -> dict[Key, str]:
         """What phis begin with; a tile of a matrix unit has its register instead of one."""
@@ -127,8 +157,30 @@ class LoopWriter(MatrixWriter):
         name, loop = self.text.fresh("p"), self.loops[-1]
         first = self.operand(node.src[0], at, 0, 64) if node.op is ops.ADD else "0"
         value = self.text.define(f"freeze i64 {name}")
-        loop.walks.append(_Walk(name, first, value, self.steps[node]))
+        loop.walks.append(_Walk(name, first, value, self.steps[node][1]))
         return value
+
+    def start(self, memory: UOp, position: UOp | None) -> str:
+        """A pointer to an element of memory that does not vary over registers.
+
+        It walks with the loop, so that instructions name one register: with an index beside it, many are two.
+        """
+        loop = self.loops[-1] if self.loops else None
+        if position is None or loop is None or self.steps.get(position, (None, 0))[0] is not loop.closer.src[0]:
+            return super().start(memory, position)
+        while memory.op is ops.AFTER:
+            memory = memory.src[0]
+        walk = loop.pointers.get((memory, position))
+        if walk is None:
+            text, step, size = self.text, self.steps[position][1], memory.dtype.itemsize
+            walk = _Walk(text.fresh("q"), text.fresh("a"), text.fresh("p"), step * size, "ptr")
+            loop.pointers[memory, position] = walk
+        return walk.value
+
+    def _first_address(self, memory: UOp, position: UOp) -> str:
+        """The instruction for the address before the loop."""
+        first = self.operand(position.src[0], {}, 0, 64) if position.op is ops.ADD else "0"
+        return f"getelementptr {stored_type(memory.dtype)}, ptr {self.values[memory][()]}, i64 {first}"
 
     def close_loop(self) -> None:
         text, loop = self.text, self.loops.pop()
@@ -136,13 +188,17 @@ class LoopWriter(MatrixWriter):
         results = self.yields[loop.closer] = [self._states(c, loop.closer.src[1 + c.arg]) for c in carries]
         self.leave_loop()
         last, following = text.block, text.define(f"add nuw nsw i64 {loop.counter}, 1")
-        moved = [text.define(f"add i64 {walk.value}, {walk.step}") for walk in loop.walks]
+        firsts = [f"{walk.first} = {self._first_address(*place)}" for place, walk in loop.pointers.items()]
+        text.fill(loop.before, "\n  ".join(firsts))
+        all_walks = [*loop.walks, *loop.pointers.values()]
+        moved = [text.define(walk.moved) for walk in all_walks]
         text.branch(text.define(f"icmp slt i64 {following}, {loop.end}"), loop.head, loop.leave)
         kinds = {carry: type_name(carry.dtype, self.lanes_of(carry)) for carry in carries}
         phis = [(s.name, loop.phi(kinds[s.carry], s.first, results[s.carry.arg][s.key], last)) for s in loop.states]
-        walks = [(w.name, loop.phi("i64", w.first, after, last)) for w, after in zip(loop.walks, moved, strict=True)]
+        walks = [(w.name, loop.phi(w.kind, w.first, after, last)) for w, after in zip(all_walks, moved, strict=True)]
+        hidden = [(walk.value, f"freeze ptr {walk.name}") for walk in loop.pointers.values()]
         counter = loop.counter, loop.phi("i64", loop.begin, following, last)
-        text.fill(loop.line, "\n  ".join([f"{name} = {phi}" for name, phi in (counter, *phis, *walks)]))
+        text.fill(loop.line, "\n  ".join([f"{name} = {phi}" for name, phi in (counter, *phis, *walks, *hidden)]))
         text.open(loop.leave)
         if loop.may_be_empty:
             for state, (_, phi) in zip(loop.states, phis, strict=True):

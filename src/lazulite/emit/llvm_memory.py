@@ -130,7 +130,7 @@ class MemoryWriter(ValueWriter):
         def pointer(key: Key) -> str:
             nonlocal base, block
             if block != text.block:
-                base, block = self._start(access.src[0], parts.dynamic), text.block
+                base, block = self.start(access.src[0], parts.dynamic), text.block
             return once(f"getelementptr i8, ptr {base}{offsets[key]}") if offsets[key] else base
 
         return pointer
@@ -302,7 +302,7 @@ class MemoryWriter(ValueWriter):
         """Where an access goes at these rows."""
         element, size = stored_type(memory.dtype), memory.dtype.itemsize
         parts = self.addresses[index]
-        pointer, mixed = self._start(memory, parts.dynamic), parts.mixed
+        pointer, mixed = self.start(memory, parts.dynamic), parts.mixed
         if mixed is not None and not self.lanes_of(mixed):
             position = self.operand(mixed, at, 0, 64)
             pointer = self.text.once(f"getelementptr {element}, ptr {pointer}, i64 {position}")
@@ -314,7 +314,7 @@ class MemoryWriter(ValueWriter):
             return Place(pointer, None, steps, self.operand(mixed, at, lanes, bits), bits)
         return self._known_place(pointer, parts.static, at, lane, size)
 
-    def _start(self, memory: UOp, position: UOp | None) -> str:
+    def start(self, memory: UOp, position: UOp | None) -> str:
         """A pointer to an element of memory that does not vary over registers."""
         while memory.op is ops.AFTER:
             memory = memory.src[0]

@@ -55,8 +55,18 @@ def test_no_position_is_multiplied_out_in_the_loop_that_moves_it():
     outer, inner = text[: text.index("store ")].split("phi <16 x float>")[1:]
 
     assert all(
-        re.search(r"%p\d+ = phi i64", part) and " mul " not in part for part in (outer, inner[: inner.index("done")])
+        re.search(r"%[pq]\d+ = phi (i64|ptr)", part) and " mul " not in part
+        for part in (outer, inner[: inner.index("done")])
     )
+
+
+def test_memory_is_reached_through_addresses_that_walk():
+    """An index in a register of its own beside the address would take a second step of many instructions."""
+    text = Writer(lowered(window((2, 1)), TARGETS["widest"], (Vectorize((1,)),)), "k").write()
+    inner = text[: text.index("store ")].split("phi <16 x float>")[2]
+
+    assert "phi ptr" in inner
+    assert not re.search(r"getelementptr float, ptr %v\d+, i64 %", inner[: inner.index("done")])
 
 
 def test_a_product_with_another_reader_is_still_computed():
