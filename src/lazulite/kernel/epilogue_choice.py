@@ -25,6 +25,8 @@ _APART = 6
 """Instructions for lanes that lie apart in memory."""
 _FEW_TURNS = 32
 """A sum of fewer products than this takes no longer than the trip through memory."""
+_LONG_SUM = 256
+"""A sum, beside the tile's, of so many turns takes its time."""
 
 
 def choose_epilogue(facts: KernelFacts, node: UOp, lane: UOp, parts: Mapping[UOp, Sequence[Part]]) -> list[Epilogue]:
@@ -36,13 +38,19 @@ def choose_epilogue(facts: KernelFacts, node: UOp, lane: UOp, parts: Mapping[UOp
     """
     tall = {r: max(part.rows for part in own) for r, own in parts.items()}
     text = math.prod(tall.values()) * sum(_instructions(facts, store, node, lane, tall) for store in facts.sink.src)
-    if count(node.src[1:]) < _FEW_TURNS or text < _LONG:
+    if count(node.src[1:]) < _FEW_TURNS or text < _LONG or _is_beside_long_sum(facts, node, tall):
         return []
     kept = [r for r in parts if r is not lane and _are_written_together(facts, r, lane)]
     if len(facts.reductions) > 1:
         kept.append(lane)
     rows = tuple([part.row for r in kept for part in parts[r] if part.row is not None])
     return [Epilogue(part.lane, rows) for part in parts[lane] if part.lane is not None]
+
+
+def _is_beside_long_sum(facts: KernelFacts, node: UOp, rows: Mapping[UOp, int]) -> bool:
+    """Whether rows have another long sum each: all rows at once hide how long an addition takes, one row does not."""
+    others = [other for other in facts.reductions if other is not node and not other.ranges.isdisjoint(rows)]
+    return any(count(other.src[1:]) >= _LONG_SUM for other in others)
 
 
 def _are_written_together(facts: KernelFacts, r: UOp, lane: UOp) -> bool:

@@ -98,7 +98,8 @@ def _block(facts: KernelFacts, node: UOp, lanes: frozenset[UOp], tiles: Tiles) -
     most = max(2, (registers - 2) // (turns + 1)) if few else 4 if all_columns else 2
     at_once = tiles.rows[wide] = max(1, min(available, most, 6))
     rows = min(turns, (registers - spare - at_once) // at_once, 28)
-    if all_columns and is_fixed(streamed):  # a rest would be a tile of its own
+    as_they_are = all(load.dtype is node.dtype for load in vectors)  # rows share what it takes to convert them
+    if all_columns and as_they_are and is_fixed(streamed):  # a rest would be a tile of its own
         rows = even_rows(turns, rows, -(-_ENOUGH // at_once)) or rows
     tiles.rows[streamed] = rows
     tiles.streamed, tiles.vectors, tiles.reduction = streamed, vectors, node

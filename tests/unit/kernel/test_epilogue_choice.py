@@ -52,6 +52,17 @@ def test_beside_another_sum_vectors_stay_together():
     assert found and tiled.issuperset(found)
 
 
+@pytest.mark.parametrize(("turns", "looped"), [(5, True), (1024, False)])
+def test_rows_with_a_long_sum_each_make_it_together(turns: int, looped: bool):
+    """In a loop over rows each row would wait for its own additions."""
+    u = loop(3, turns)
+
+    def made(total, i, j):
+        return UOp.apply(ops.TANH, total) / reduce(ops.ADD, load(param(3, 64 * turns), i * turns + u), u)
+
+    assert looped is bool(epilogues(made_of_product(made)))
+
+
 def test_lanes_that_are_one_vector_of_a_tile_with_other_rows_are_its_own():
     """As in the gradient of a pool above a convolution: beside another sum the vectors stay together."""
     assert choose(parse(GRADIENT_OF_A_POOL), TARGETS["widest"])

@@ -3,6 +3,7 @@
 import pytest
 
 from lazulite.ir import ops
+from lazulite.ir.dtype import dtypes
 from lazulite.ir.target import target
 from lazulite.ir.uop import UOp
 from lazulite.kernel.facts import KernelFacts
@@ -29,16 +30,21 @@ def test_few_rows_take_more_vectors():
     assert {0: 2, 1: 6} == _rows(matmul(2, 512, 512))
 
 
-def _with_another_sum(rows):
+def _with_another_sum(rows, dtype=dtypes.float32):
     """A product with 64 columns, beside a sum that keeps it from being blocked as one alone."""
     i, j, k, n = loop(0, rows), loop(1, 64), loop(2, 512), loop(3, 512)
-    product = reduce(ops.ADD, load(param(1, rows * 512), i * 512 + k) * load(param(2, 512 * 64), k * 64 + j), k)
+    column = load(param(2, 512 * 64, dtype), k * 64 + j).cast(dtypes.float32)
+    product = reduce(ops.ADD, load(param(1, rows * 512), i * 512 + k) * column, k)
     return sink(store(param(0, rows * 64), i * 64 + j, product + reduce(ops.ADD, load(param(3, 512), n), n)))
 
 
 @pytest.mark.parametrize(("rows", "tall"), [(60, 6), (32, 4), (31, 6)])
 def test_a_tile_of_all_columns_has_as_many_rows_as_leave_no_rest(rows, tall):
     assert (tall, 4) == tuple(_rows(_with_another_sum(rows))[r] for r in (0, 1))
+
+
+def test_columns_that_are_converted_are_shared_by_as_many_rows_as_there_may_be():
+    assert 6 == _rows(_with_another_sum(32, dtypes.bfloat16))[0]
 
 
 def test_fewer_registers_make_a_smaller_tile():
