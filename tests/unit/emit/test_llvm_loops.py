@@ -61,7 +61,7 @@ def test_no_position_is_multiplied_out_in_the_loop_that_moves_it():
 
 
 def test_memory_is_reached_through_addresses_that_walk():
-    """An index in a register of its own beside the address would take a second step of many instructions."""
+    """No access has an index in a register of its own beside the address."""
     text = Writer(lowered(window((2, 1)), TARGETS["widest"], (Vectorize((1,)),)), "k").write()
     inner = text[: text.index("store ")].split("phi <16 x float>")[2]
 
