@@ -22,10 +22,13 @@ def kernel_faults(root: UOp) -> Faults:
     yield from _sink_faults(root, (ops.STORE,))
     yield from _shared_faults(nodes)
     yield from _state_faults(nodes)
+    adding = {(n.src[0], r) for n in nodes if n.op is ops.AFTER and n.src[0].op is ops.PARAM for r in n.src[1:]}
     for node in nodes:
         if node.op is ops.STORE:
-            own = _memory(node.src[0]).op is ops.SCRATCH  # written anew in each turn of the loops around it
-            yield from _unclosed(node, [r for r in node.src[2].ranges if not (own and is_looping(r))])
+            memory = _memory(node.src[0])
+            own = memory.op is ops.SCRATCH  # written anew in each turn of the loops around it
+            again = [r for r in node.src[2].ranges if is_looping(r) and (own or (memory, r) in adding)]
+            yield from _unclosed(node, node.src[2].ranges.difference(again))
         elif node.op is ops.FOR and node.arg:
             yield node, "the loops that fill scratch memory have no states here: REDUCE stands for them"
 

@@ -95,7 +95,10 @@ def _block(parts: Statements, step: Block) -> Statements:
     around = {s: scalar for s, scalar in zip(parts.shared, parts.scalars, strict=True) if s is not r} | {outer: new}
     shared = by_order(around)
     scalars = [around[s] for s in shared]
-    return Statements(tuple(shared), tuple(scalars), tuple(scratch), tuple(table.values()), tuple(kernels))
+    return replace(
+        parts, shared=tuple(shared), scalars=tuple(scalars), scratch=tuple(scratch), memory=tuple(table.values()),
+        kernels=tuple(kernels),
+    )  # fmt: skip
 
 
 def _stride(memory: UOp) -> int:

@@ -23,6 +23,8 @@ _LONG = 128
 """From how many instructions on, over all registers of a tile, a loop is better."""
 _APART = 6
 """Instructions for lanes that lie apart in memory."""
+_TOGETHER = 48
+"""So many instructions for the vectors side by side are not yet too long: each of them alone waits for itself."""
 _FEW_TURNS = 32
 """A sum of fewer products than this takes no longer than the trip through memory."""
 _LONG_SUM = 256
@@ -37,11 +39,13 @@ def choose_epilogue(facts: KernelFacts, node: UOp, lane: UOp, parts: Mapping[UOp
     one of them alone would wait for itself.
     """
     tall = {r: max(part.rows for part in own) for r, own in parts.items()}
-    text = math.prod(tall.values()) * sum(_instructions(facts, store, node, lane, tall) for store in facts.sink.src)
+    each = sum(_instructions(facts, store, node, lane, tall) for store in facts.sink.src)
+    text = math.prod(tall.values()) * each
     if count(node.src[1:]) < _FEW_TURNS or text < _LONG or _is_beside_long_sum(facts, node, tall):
         return []
     kept = [r for r in parts if r is not lane and _are_written_together(facts, r, lane)]
-    if len(facts.reductions) > 1:
+    in_order = all(facts.stride(store, lane) == 1 for store in facts.sink.src)
+    if len(facts.reductions) > 1 or (in_order and tall.get(lane, 1) * each <= _TOGETHER):
         kept.append(lane)
     rows = tuple([part.row for r in kept for part in parts[r] if part.row is not None])
     return [Epilogue(part.lane, rows) for part in parts[lane] if part.lane is not None]

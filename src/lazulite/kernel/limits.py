@@ -90,7 +90,8 @@ class _Limits:
 
 def limited(parts: Statements) -> Statements:
     """The statements without the work that a mask makes vanish."""
-    if not parts.fills_once or all(_choice(kernel.src[0]) is None for kernel in parts.kernels[:-1]):
+    fillers = parts.kernels[: len(parts.scratch)]
+    if not parts.fills_once or not any(_choices(kernel.src[0]) for kernel in fillers):
         return parts
     barred: set[tuple[UOp, int]] = set()
     while True:
@@ -180,28 +181,33 @@ def _stride(store: UOp, r: UOp) -> int:
 
 
 def _masked(limits: _Limits, own: UOp, store: UOp) -> dict[UOp, _Walk]:
-    """The range along which the stored value is a constant, which a choice puts there, outside of a window."""
-    choice = _choice(store)
-    if choice is None:
-        return {}
-    conditions, constant = choice
-    for r in [term for term in linear(store.src[1]).terms if term.op is ops.RANGE]:
-        low, high = _edge(conditions, r, -1), _edge(conditions, r, 1)
-        if (low.vmax > 0 or high.vmin < extent(r)) and not limits.is_barred(own, store, r):
-            window = limits.windows[own] = _window(store, r, low, high, constant)
-            return {r: _walk(window, r)}
+    """The range along which the stored value is a constant, by a choice that is made in it, outside of a window."""
+    for choice, conditions, constant in _choices(store):
+        for r in [term for term in linear(store.src[1]).terms if term.op is ops.RANGE]:
+            low, high = _edge(conditions, r, -1), _edge(conditions, r, 1)
+            if (low.vmax <= 0 and high.vmin >= extent(r)) or limits.is_barred(own, store, r):
+                continue
+            window = _window(store, r, low, high, constant)
+            last = _beyond(store.src[2], {choice: constant}, window)
+            if last is not None:
+                limits.windows[own] = replace(window, value=last)
+                return {r: _walk(window, r)}
     return {}
 
 
-def _choice(store: UOp) -> tuple[list[UOp], UOp] | None:
-    """Conditions without any of which what is stored is a constant, and that; None where it is no such choice."""
-    value = store.src[2]
-    if value.op is not ops.WHERE or len(store.src) > 3:
-        return None
-    gate, yes, no = value.src
-    if no.op is ops.CONST:
-        return conjuncts(gate), no
-    return (list(map(_opposite, alternatives(gate))), yes) if yes.op is ops.CONST else None
+def _choices(store: UOp) -> list[tuple[UOp, list[UOp], UOp]]:
+    """The choices in what is stored, with conditions without any of which each is a constant, and that."""
+    if len(store.src) > 3:
+        return []
+    found = []
+    for node in toposort(store.src[2], enter=lambda n: n.op is not ops.REDUCE):
+        if node.op is ops.WHERE:
+            gate, yes, no = node.src
+            if no.op is ops.CONST:
+                found.append((node, conjuncts(gate), no))
+            elif yes.op is ops.CONST:
+                found.append((node, list(map(_opposite, alternatives(gate))), yes))
+    return found
 
 
 def _opposite(condition: UOp) -> UOp:

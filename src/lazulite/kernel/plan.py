@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from lazulite.ir.uop import UOp
-from lazulite.kernel.nest import grain
+from lazulite.kernel.nest import extent, grain, is_fixed
 from lazulite.kernel.steps import Name, Partition, Split, Step, Tile, Vectorize
 
 
@@ -66,7 +66,7 @@ class Plan:
             if extent > 1:
                 self.steps.append(Tile(name))
             return [Part(name, 1, name, extent, None, 1)]
-        exact = even_rows(extent, most, min(8, most - most // 4))
+        exact = whole_rows(extent, most)
         if exact is not None:
             return [self._row_part(name, extent, exact)]
         blocks = -(-extent // most)
@@ -84,14 +84,30 @@ class Plan:
 
     def open_rows(self, name: Name, size: UOp, most: int) -> list[Part]:
         """Cut such a range into blocks of rows; where no number of rows always fills up, the last has a gate."""
-        rows = next((r for r in range(most, most // 2, -1) if grain(size) % r == 0), most)
-        return [self._row_part(name, int(size.vmax), rows)]
+        return [self._row_part(name, int(size.vmax), open_rows(size, most))]
 
     def _row_part(self, name: Name, extent: int, rows: int) -> Part:
         if rows == 1:
             return Part(name, extent, None, 1, None, 1)
         self.steps += [Split(name, rows), Tile((*name, 1))]
         return Part((*name, 0), -(-extent // rows), (*name, 1), rows, None, 1)
+
+
+def rows_of(r: UOp, most: int) -> int:
+    """How many rows blocks of a range have that are to have at most so many, the last ones perhaps fewer."""
+    if not is_fixed(r):
+        return open_rows(r.src[0], most)
+    return min(extent(r), whole_rows(extent(r), most) or most)
+
+
+def open_rows(size: UOp, most: int) -> int:
+    """The same where the number of turns is an expression."""
+    return next((rows for rows in range(most, most // 2, -1) if grain(size) % rows == 0), most)
+
+
+def whole_rows(extent: int, most: int) -> int | None:
+    """Rows of blocks that fill a range, and are not much lower than they may be; None where there are none."""
+    return even_rows(extent, most, min(8, most - most // 3))
 
 
 def even_rows(extent: int, most: int, least: int) -> int | None:

@@ -11,11 +11,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from lazulite.analysis.contraction import contraction
+from lazulite.analysis.kinds import own_cost
 from lazulite.ir import ops
-from lazulite.ir.uop import UOp
+from lazulite.ir.dtype import dtypes
+from lazulite.ir.uop import UOp, toposort
 from lazulite.kernel.facts import KernelFacts
 from lazulite.kernel.gates import split_gate
 from lazulite.kernel.nest import by_order, count, extent, is_fixed
+from lazulite.kernel.plan import rows_of
 from lazulite.kernel.windows import windows
 
 _MOST_VECTORS, _MOST_ROWS = 6, 28
@@ -27,6 +30,8 @@ _FAR_LOAD = 14
 """Cycles until a vector has come from memory, which the first rows that want it wait for."""
 _COPY, _TRANSPOSE, _GATHER, _SCATTER = 0.15, 0.4, 1.5, 2.0
 """Cycles for an element that is copied in order, across, or from and to a place of its own."""
+_COMPUTE = 0.5
+"""Cycles of an instruction that computes with vectors."""
 CHUNKS, FEW = 8, 4
 """Pieces of work to aim at, for a few threads to share evenly; and where each of them has to copy a whole operand."""
 
@@ -55,13 +60,14 @@ def best_tile(facts: KernelFacts) -> Tile | None:
     if not all(map(is_fixed, node.src[1:])) or (not all(map(is_fixed, node.ranges)) and any(map(windows, facts.hot))):
         return None  # blocks of a sum, and windows, want sizes that are known
     scalar_costs = {load: _scalar_cost(facts, load, node) for load in facts.hot}
+    epilogues = {store: _epilogue(store, node) for store in facts.sink.src}
     tiles = [
         tile
         for mine, other in ((found.right, found.left), (found.left, found.right))
         for lane in by_order(mine)
         for vectors in range(1, _MOST_VECTORS + 1)
         if extent(lane) > 1
-        for tile in _tiles(facts, node, lane, vectors, mine, other, scalar_costs)
+        for tile in _tiles(facts, node, lane, vectors, mine, other, scalar_costs, epilogues)
     ]
     return min(tiles, key=lambda tile: tile.cost, default=None)
 
@@ -73,7 +79,7 @@ def _worthwhile(left: Iterable[UOp], right: Iterable[UOp]) -> bool:
 
 def _tiles(
     facts: KernelFacts, node: UOp, lane: UOp, vectors: int, mine: frozenset[UOp], other: frozenset[UOp],
-    scalar_costs: Mapping[UOp, float],
+    scalar_costs: Mapping[UOp, float], epilogues: Mapping[UOp, int],
 ) -> Iterator[Tile]:  # fmt: skip
     """Tiles with so many vectors, whose rows are along fewer and fewer ranges."""
     width = facts.lanes
@@ -85,15 +91,18 @@ def _tiles(
     most = min(_MOST_ROWS, (facts.target.registers - spare - vectors) // vectors)
     rows = _rows(facts, lane, other, most)
     while True:
-        yield Tile(node, lane, vectors, rows, mine, other, _cost(facts, node, lane, vectors, rows, scalar_costs))
+        yield Tile(
+            node, lane, vectors, rows, mine, other, _cost(facts, node, lane, vectors, rows, scalar_costs, epilogues)
+        )
         if len(rows) < 2:
             return
         rows = dict(list(rows.items())[:-1])
 
 
 def _cost(
-    facts: KernelFacts, node: UOp, lane: UOp, vectors: int, rows: Mapping[UOp, int], scalar_costs: Mapping[UOp, float]
-) -> float:
+    facts: KernelFacts, node: UOp, lane: UOp, vectors: int, rows: Mapping[UOp, int],
+    scalar_costs: Mapping[UOp, float], epilogues: Mapping[UOp, int],
+) -> float:  # fmt: skip
     """The cycles that a tile takes, its operands and results included."""
     width = facts.lanes
     blocks = 1.0
@@ -113,6 +122,7 @@ def _cost(
     cost += sum(_copy_cost(facts, load, lane, width * vectors) for load in facts.hot if lane in load.ranges)
     cost += sum(scalar_costs[load] for load in facts.hot if lane not in load.ranges)
     cost += sum(_store_cost(facts, store, lane, rows) for store in facts.sink.src)
+    cost += sum(_epilogue_cost(facts, store, lane, rows) * work for store, work in epilogues.items())
     return cost
 
 
@@ -187,6 +197,20 @@ def _store_cost(facts: KernelFacts, store: UOp, lane: UOp, rows: Iterable[UOp]) 
     else:
         each = _TRANSPOSE if any(facts.stride(store, r) == 1 for r in rows) else _SCATTER
     return each * count(store.ranges)
+
+
+def _epilogue(store: UOp, node: UOp) -> int:
+    """How many instructions make an element of a result of that of the sum."""
+    above = toposort(store.src[2], enter=lambda n: n is not node)
+    return sum(own_cost(n) for n in above if n.op in ops.ELEMENTWISE and n.dtype is not dtypes.index)
+
+
+def _epilogue_cost(facts: KernelFacts, store: UOp, lane: UOp, rows: Mapping[UOp, int]) -> float:
+    """What one of them costs for all elements: in vectors along memory, which rows of a tile may not fill."""
+    width = facts.lanes
+    if facts.stride(store, lane) != 1:
+        width = max([1, *[min(width, rows_of(r, most)) for r, most in rows.items() if facts.stride(store, r) == 1]])
+    return _COMPUTE * count(store.ranges) / width
 
 
 def panel_share(facts: KernelFacts, tile: Tile, load: UOp) -> float:

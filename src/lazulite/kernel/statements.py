@@ -11,8 +11,8 @@ staging, loops) serves statements unchanged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from lazulite.ir import ops
@@ -35,16 +35,22 @@ class Statements:
     scalars: tuple[UOp, ...]
     """What stands for each of them in a statement."""
     scratch: tuple[UOp, ...]
-    """The memory that each statement but the last one fills or changes."""
+    """The memory that the first statements fill or change, one piece each."""
     memory: tuple[UOp, ...]
     """What stands for it in the others and in itself, the same for the same memory."""
     kernels: tuple[UOp, ...]
-    """A kernel for each statement; what it needs precedes it, the last one writes the results."""
+    """A kernel for each statement; what it needs precedes it.  Those behind the ones with scratch memory of their own
+    write the results."""
+    totals: Mapping[UOp, UOp] = field(default_factory=dict)
+    """For each result to which every turn of a shared range adds something what stands for that: the turn before left
+    the rest there."""
 
     @property
     def fills_once(self) -> bool:
-        """Whether each statement but the last one fills memory of its own, element by element, and changes no other."""
-        return len(set(self.memory)) == len(self.memory) and all(len(kernel.src) == 1 for kernel in self.kernels[:-1])
+        """Whether each statement with scratch memory fills a piece of its own, element by element, and changes no
+        other."""
+        fillers = self.kernels[: len(self.scratch)]
+        return len(set(self.memory)) == len(self.memory) and all(len(kernel.src) == 1 for kernel in fillers)
 
     def with_kernels(self, kernels: Sequence[UOp]) -> Statements:
         return replace(self, kernels=tuple(kernels))
@@ -63,14 +69,29 @@ def split_statements(root: UOp) -> Statements:
     filled = [node for node in ordered if node.src[1].op is not ops.RANGE]
     shared = by_order(frozenset[UOp]().union(*[node.ranges for node in filled]))
     scratch = [_memory(node) for node in filled]
+    adding = {node.src[0]: node.src[1] for node in ordered if node.src[0].op is ops.PARAM}
     first = 1 + max(node.arg[0] for node in nodes if node.op in (ops.PARAM, ops.SCALAR))
     scalars, memory = _arguments(shared, scratch, first)
-    stands = dict(zip(scratch, memory, strict=True))
+    stands = dict(zip(scratch, memory, strict=True)) | {total: total for total in adding}
     table = dict(zip(shared, scalars, strict=True)) | stands | {node: stands[_memory(node)] for node in ordered}
     effects = [[s for effect in node.src[1:] for s in _stores(effect)] for node in filled]
     done = table | _placed(nodes, table, lambda place: place % _PLACES)
-    kernels = [UOp.sink(*rebuild(each, done)) for each in [*effects, root.src]]
-    return Statements(tuple(shared), tuple(scalars), tuple(scratch), tuple(memory), tuple(kernels))
+    kernels = [UOp.sink(*rebuild(each, done)) for each in [*effects, *_results(root, shared)]]
+    totals = {total: table[turn] for total, turn in adding.items()}
+    return Statements(tuple(shared), tuple(scalars), tuple(scratch), tuple(memory), tuple(kernels), totals)
+
+
+def _results(root: UOp, shared: Collection[UOp]) -> list[list[UOp]]:
+    """The stores of results: those with loops in common are one statement, which those without loops join."""
+    groups: list[tuple[set[UOp], list[UOp]]] = []
+    for store in root.src:
+        own = {n for n in toposort(store, enter=lambda n: n.op is not ops.AFTER) if n.op is ops.RANGE}
+        loops, stores = own.difference(shared), [store]
+        for group in [each for each in groups if not loops or not each[0] or not loops.isdisjoint(each[0])]:
+            groups.remove(group)
+            loops, stores = loops | group[0], [*group[1], *stores]
+        groups.append((loops, stores))
+    return [stores for _, stores in groups]
 
 
 def _arguments(shared: Sequence[UOp], scratch: Sequence[UOp], first: int) -> tuple[list[UOp], list[UOp]]:
@@ -88,7 +109,17 @@ def join_statements(parts: Statements) -> UOp:
         own, kernel = parts.memory[number], parts.kernels[number]
         before = table.setdefault(own, scratch.after(*turn))
         table[own] = UOp(ops.AFTER, scratch.dtype, (before, *_joined(kernel, nested(kernel.src), table, number)))
-    return UOp.sink(*_joined(parts.kernels[-1], parts.kernels[-1].src, table, len(parts.scratch)))
+    effects: list[UOp] = []
+    for number, kernel in enumerate(parts.kernels[len(parts.scratch) :], len(parts.scratch)):
+        (result,) = substitute([kernel], _turn_before(kernel, parts.totals)) if parts.totals else (kernel,)
+        effects += _joined(result, result.src, table, number)
+    return UOp.sink(*effects)
+
+
+def _turn_before(kernel: UOp, totals: Mapping[UOp, UOp]) -> dict[UOp, UOp]:
+    """The loads of totals as loads of what the turn before left."""
+    read = [node for node in nodes_of(kernel) if node.op is ops.LOAD and node.src[0] in totals]
+    return {load: load.replace(src=(load.src[0].after(totals[load.src[0]]), *load.src[1:])) for load in read}
 
 
 def _joined(kernel: UOp, effects: Sequence[UOp], table: dict[UOp, UOp], number: int) -> list[UOp]:

@@ -110,6 +110,7 @@ class _Strips:
         self.scratch: list[UOp] = []
         self.memory: list[UOp] = []
         self.kernels: list[UOp] = []
+        self.totals: dict[UOp, UOp] = {}
         self.scales = Scales()
         self.copies: dict[UOp, tuple[UOp, UOp]] = {}
         """Intermediates that would copy a running result, which is read instead: a load of each, and of that."""
@@ -130,7 +131,7 @@ class _Strips:
         strip = UOp(ops.RANGE, dtypes.index, (self._in_loops(self.turns),), ((*last, 0), "loop"))
         return Statements(
             (*parts.shared, strip), (*parts.scalars, self.turn), tuple(self.scratch), tuple(self.memory),
-            tuple(self.kernels),
+            tuple(self.kernels), self.totals,
         )  # fmt: skip
 
     def _in_loops(self, expression: UOp) -> UOp:
@@ -142,7 +143,9 @@ class _Strips:
         along = self.axis.along[number]
         done = {r: self._within(r) + self.turn * self.factor for r in along}
         self.scales.along = frozenset(r for place in done.values() for r in place.ranges)
-        for node in nodes_of(self.parts.kernels[number]):
+        old = self.parts.kernels[number]
+        totals = self._totals(old) if number >= len(self.parts.memory) else {}
+        for node in nodes_of(old):
             if node in done:
                 continue
             src = tuple([done[s] for s in node.src])
@@ -153,17 +156,39 @@ class _Strips:
                 done[node] = self._read(node)
                 continue
             elif node.op is ops.REDUCE and not along.isdisjoint(node.src[1:]):
-                ranges = [r for s in src[1:] for r in s.ranges]
-                done[node] = self._running(node.replace(src=(src[0], *ranges)))
+                part = node.replace(src=(src[0], *[r for s in src[1:] for r in s.ranges]))
+                store = totals.get(node)
+                if store is None or self.scales.is_running(src[0]):
+                    done[node] = self._running(part)
+                else:
+                    done[node] = _load(*store.src[:2], self.begun) + part
+                    self.totals[store.src[0]] = self.turn
                 continue
             done[node] = node if src == node.src else node.replace(src=src)
-        kernel = done[self.parts.kernels[number]]
         if number < len(self.parts.memory):
-            self._intermediate(number, kernel)
+            self._intermediate(number, done[old])
         else:
-            last = self.turns <= self.turn + 1
-            stores = [s.replace(src=(*s.src[:3], s.src[3] & last if len(s.src) > 3 else last)) for s in kernel.src]
-            self.kernels.append(kernel.replace(src=tuple(stores)))
+            stores = [done[s] if s.src[0] in self.totals else self._at_last(done[s]) for s in old.src]
+            self.kernels.append(old.replace(src=tuple(stores)))
+
+    def _totals(self, kernel: UOp) -> dict[UOp, UOp]:
+        """The sums that are results as they are, with their stores: the memory of these, which nobody else reads, keeps
+        what the sums are up to a strip."""
+        nodes = nodes_of(kernel)
+        read = {n.src[0] for each in self.parts.kernels for n in nodes_of(each) if n.op is ops.LOAD}
+        found = {}
+        for store in kernel.src:
+            memory, _, total, *gate = store.src
+            adds = total.op is ops.REDUCE and total.arg[0] is ops.ADD and total.dtype.is_float
+            fits = memory not in read and total.dtype not in NARROW and not gate
+            if adds and fits and 1 == sum(total in node.src for node in nodes):
+                found[total] = store
+        return found
+
+    def _at_last(self, store: UOp) -> UOp:
+        """The store after the last strip only."""
+        last = self.turns <= self.turn + 1
+        return store.replace(src=(*store.src[:3], store.src[3] & last if len(store.src) > 3 else last))
 
     def _read(self, load: UOp) -> UOp:
         """The running result that an intermediate would be a copy of."""

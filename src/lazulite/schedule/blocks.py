@@ -18,7 +18,7 @@ strip by strip (`kernel/strips.py`), if no result is as long.  The reasons are k
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from lazulite.analysis.contraction import contraction
@@ -107,7 +107,7 @@ def _beside(left: KernelList, first: int, last: int, node: UOp) -> None:
         return
     block = cut_beside(one.sink.src[0], other.sink, _loads_of(one, node), _loads_of(other, node))
     if block is not None:
-        left.join(first, [(last, _merged(one, other, one.group.root, block, stored=True))])
+        left.join(first, [(last, _side_by_side(one, other, block))])
 
 
 def _joined(
@@ -179,68 +179,119 @@ def _size(load: UOp, block: Cut) -> int:
 
 
 def _merged(producer: Kernel, reader: Kernel, node: UOp, block: Cut, *, stored: bool = False) -> Kernel:
-    """The reader, with loads of scratch memory that a nest of the producer's loops fills; the value is stored, too, if
-    others read it."""
-    filled = _filled(producer, block, _scratches(reader.sink), len(reader.arguments))
-    reads = {}
-    for load in _loads_of(reader, node):
-        place = block.within(linear(load.src[1]), block.shared.values())
-        reads[load] = UOp(ops.LOAD, load.dtype, (filled, place, *load.src[2:]))
-    (sink,) = substitute([reader.sink], reads)
-    if stored:
-        sink = sink.replace(src=(*sink.src, _copied_out(producer, sink, block, filled, len(reader.arguments))))
-    sink, arguments = _numbered(sink, [*reader.arguments, *producer.arguments])
+    """The reader with the producer's work in it; the value is stored, too, if others read it.
+
+    A load gives way to the value where the reader walks it as it is made; else the value waits in scratch memory.
+    """
+    loads = _loads_of(reader, node)
+    alike = None if stored else _walked_alike(producer, reader, loads, block)
+    store = _moved(producer, reader, block.shared if alike is None else alike)
+    if alike is not None:
+        (sink,) = substitute([reader.sink], dict.fromkeys(loads, store.src[2]))
+    else:
+        filled = _filled(producer, reader, store, block)
+        (sink,) = substitute([reader.sink], {load: _read(load, filled, block) for load in loads})
+        if stored:
+            sink = sink.replace(src=(*sink.src, _copied_out(store, sink, filled, block)))
     return replace(
-        reader, sink=sink, arguments=arguments, reads=(reader.reads | producer.reads) - {node},
+        _joint(producer, reader, sink), reads=(reader.reads | producer.reads) - {node},
         writes=(*reader.writes, *(producer.writes if stored else ())),
-        kept=(*producer.kept, *reader.kept, _decision(node, block)),
-        groups=(*producer.groups, producer.group, *reader.groups),
+        kept=(*producer.kept, *reader.kept, _decision(node, block, alike is None)),
     )  # fmt: skip
 
 
-def _copied_out(producer: Kernel, sink: UOp, block: Cut, filled: UOp, slots: int) -> UOp:
+def _side_by_side(one: Kernel, other: Kernel, block: Cut) -> Kernel:
+    """The second kernel, which also stores what the first one does, in loops of its own."""
+    sink = other.sink.replace(src=(*other.sink.src, _moved(one, other, block.shared)))
+    return replace(
+        _joint(one, other, sink), reads=one.reads | other.reads, writes=(*other.writes, *one.writes),
+        kept=(*one.kept, *other.kept),
+    )  # fmt: skip
+
+
+def _joint(producer: Kernel, reader: Kernel, sink: UOp) -> Kernel:
+    """What the reader becomes with this work, which speaks of the arguments of both."""
+    sink, arguments = _numbered(sink, [*reader.arguments, *producer.arguments])
+    groups = (*producer.groups, producer.group, *reader.groups)
+    return replace(reader, sink=sink, arguments=arguments, groups=groups)
+
+
+def _walked_alike(producer: Kernel, reader: Kernel, loads: Sequence[UOp], block: Cut) -> dict[UOp, UOp] | None:
+    """The reader's range for each of the ranges in which a value is made, if it reads each element once, in a loop in
+    which nothing is added up, to store what it makes of it."""
+    if len(loads) != 1 or len(loads[0].src) > 2:
+        return None
+    place, table = loads[0].src[1], dict(block.shared)
+    walked = {stride: r for r, stride in linear(place).terms.items()}
+    inner = {r: stride for r, stride in linear(producer.sink.src[0].src[1]).terms.items() if r not in block.shared}
+    for r, stride in inner.items():
+        partner = walked.get(stride)
+        if partner is None or partner.op is not ops.RANGE or partner.src[0] is not r.src[0]:
+            return None
+        table[r] = partner
+    own, shared = {table[r] for r in inner}, frozenset(block.shared.values())
+    if not own or len(walked) < len(place.ranges):
+        return None
+    for node in toposort(reader.sink):
+        if node.op is ops.REDUCE and not own.isdisjoint(node.src[0].ranges):
+            return None
+        if node.op is ops.STORE and not own.isdisjoint(node.src[1].ranges) and own != node.src[1].ranges - shared:
+            return None
+    return table
+
+
+def _moved(producer: Kernel, reader: Kernel, ranges: Mapping[UOp, UOp]) -> UOp:
+    """The producer's store with these ranges of the reader in place of its own.
+
+    All other ranges, arguments and scratch memory are numbered behind those of the reader.
+    """
+    table = dict(ranges)
+    slots, scratches = len(reader.arguments), _scratches(reader.sink)
+    first = max([_OWN_ORDER, *[1 + r.arg[0][0] for r in toposort(reader.sink) if r.op is ops.RANGE]])
+    for part in toposort(producer.sink):
+        if part.op is ops.RANGE and part not in table:
+            own = ((first, *part.arg[0]), part.arg[1])
+            table[part] = part.replace(src=tuple(substitute(part.src, table)), arg=own)
+        elif part.op in (ops.PARAM, ops.SCALAR):
+            table[part] = part.replace(arg=(slots + part.arg[0], *part.arg[1:]))
+        elif part.op is ops.SCRATCH:
+            table[part] = part.replace(arg=(scratches + part.arg[0], *part.arg[1:]))
+    return substitute(producer.sink.src, table)[0]
+
+
+def _filled(producer: Kernel, reader: Kernel, store: UOp, block: Cut) -> UOp:
+    """Scratch memory with a block of the value that the producer stores, by this store among the reader's ranges."""
+    number = _scratches(reader.sink) + _scratches(producer.sink)
+    scratch = UOp(ops.SCRATCH, store.src[2].dtype, (), (number, block.elements, ALIGNMENT))
+    place = block.within(linear(store.src[1]), block.shared.values())
+    effect = UOp(ops.STORE, dtypes.void, (scratch, place, store.src[2]))
+    for r in sorted(effect.ranges.difference(block.shared.values()), key=_order, reverse=True):
+        effect = UOp(ops.FOR, dtypes.void, (r, effect), 0)
+    return UOp(ops.AFTER, scratch.dtype, (scratch, effect))
+
+
+def _read(load: UOp, filled: UOp, block: Cut) -> UOp:
+    """What a load of the value reads in scratch memory."""
+    place = block.within(linear(load.src[1]), block.shared.values())
+    return UOp(ops.LOAD, load.dtype, (filled, place, *load.src[2:]))
+
+
+def _copied_out(store: UOp, sink: UOp, filled: UOp, block: Cut) -> UOp:
     """A statement that stores a block, in the ranges in which the kernel's other results are stored where they fit."""
-    (store,) = producer.sink.src
-    free = {extent_of(r): r for r in sorted(sink.src[0].src[1].ranges.difference(block.shared.values()), key=_order)}
-    table = dict(block.shared)
-    for number, r in enumerate(sorted(store.src[1].ranges.difference(block.shared), key=_order)):
-        own = UOp(ops.RANGE, r.dtype, r.src, ((_OWN_ORDER + len(free), number), "loop"))
-        table[r] = free.pop(extent_of(r), own)
-    memory = store.src[0].replace(arg=(slots + store.src[0].arg[0], *store.src[0].arg[1:]))
-    place, inside = substitute([store.src[1], block.within(linear(store.src[1]), block.shared)], table)
-    return UOp(ops.STORE, dtypes.void, (memory, place, UOp(ops.LOAD, filled.dtype, (filled, inside))))
-
-
-def _order(r: UOp) -> tuple[int, ...]:
-    return tuple(r.arg[0])
+    shared = block.shared.values()
+    free = {extent_of(r): r for r in sorted(sink.src[0].src[1].ranges.difference(shared), key=_order)}
+    own = sorted(store.src[1].ranges.difference(shared), key=_order)
+    table = {r: free.pop(extent_of(r)) for r in own if extent_of(r) in free}
+    place, inside = substitute([store.src[1], block.within(linear(store.src[1]), shared)], table)
+    return UOp(ops.STORE, dtypes.void, (store.src[0], place, UOp(ops.LOAD, filled.dtype, (filled, inside))))
 
 
 def _scratches(sink: UOp) -> int:
     return sum(node.op is ops.SCRATCH for node in toposort(sink))
 
 
-def _filled(producer: Kernel, block: Cut, scratches: int, slots: int) -> UOp:
-    """Scratch memory with a block of the producer's result, in the reader's ranges.
-
-    The reader has so many pieces of scratch memory and argument slots of its own.
-    """
-    number = scratches + _scratches(producer.sink)
-    table: dict[UOp, UOp] = dict(block.shared)
-    for part in toposort(producer.sink):
-        if part.op is ops.RANGE and part not in table:
-            order = (_OWN_ORDER + number, *part.arg[0])
-            table[part] = part.replace(src=tuple(substitute(part.src, table)), arg=(order, part.arg[1]))
-        elif part.op in (ops.PARAM, ops.SCALAR):
-            table[part] = part.replace(arg=(slots + part.arg[0], *part.arg[1:]))
-        elif part.op is ops.SCRATCH:
-            table[part] = part.replace(arg=(scratches + part.arg[0], *part.arg[1:]))
-    (store,) = producer.sink.src
-    scratch = UOp(ops.SCRATCH, store.src[2].dtype, (), (number, block.elements, ALIGNMENT))
-    place = block.within(linear(store.src[1]), block.shared)
-    (effect,) = substitute([UOp(ops.STORE, dtypes.void, (scratch, place, store.src[2]))], table)
-    for r in sorted(effect.ranges.difference(block.shared.values()), key=lambda r: r.arg[0], reverse=True):
-        effect = UOp(ops.FOR, dtypes.void, (r, effect), 0)
-    return UOp(ops.AFTER, scratch.dtype, (scratch, effect))
+def _order(r: UOp) -> tuple[int, ...]:
+    return tuple(r.arg[0])
 
 
 def _numbered(sink: UOp, arguments: Sequence[Argument]) -> tuple[UOp, tuple[Argument, ...]]:
@@ -253,7 +304,7 @@ def _numbered(sink: UOp, arguments: Sequence[Argument]) -> tuple[UOp, tuple[Argu
     return substitute([sink], table)[0], tuple(argument for argument, _ in slots)
 
 
-def _decision(node: UOp, block: Cut) -> Decision:
+def _decision(node: UOp, block: Cut, waits: bool) -> Decision:
     turns = "x".join(str(extent_of(r)) for r in block.shared)
-    return Decision(node, "kept", f"made and used in the same {turns} turns, so one block of it at a time lies in the "
-                    "scratch memory of each thread")  # fmt: skip
+    where = "lies in the scratch memory of each thread" if waits else "is used as it is made"
+    return Decision(node, "kept", f"made and used in the same {turns} turns, so one block of it at a time {where}")

@@ -28,7 +28,17 @@ def test_dear_work_is_done_in_a_loop_with_the_lanes_of_the_sum(op):
     kernel = made_of_product(lambda total, i, j: UOp.apply(op, total))
     lanes = {step.range for step in choose(kernel, TARGETS["widest"]) if isinstance(step, Vectorize)}
 
-    assert [Epilogue(lane) for lane in lanes] == epilogues(kernel)
+    assert lanes == {step.range for step in epilogues(kernel)}
+
+
+@pytest.mark.parametrize(("times", "together"), [(1, True), (6, False)])
+def test_vectors_that_are_neighbours_in_memory_stay_together_where_that_is_not_too_long(times: int, together: bool):
+    def made(total, i, j):
+        for _ in range(times):
+            total = UOp.apply(ops.EXP, total)
+        return total
+
+    assert [together] == [bool(step.rows) for step in epilogues(made_of_product(made))]
 
 
 def test_cheap_work_stays_in_registers():

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from lazulite.ir import ops
 from lazulite.ir.parse import parse
 from lazulite.ir.text import to_text
-from lazulite.ir.uop import toposort
+from lazulite.ir.uop import UOp, toposort
 from lazulite.kernel.blocks import block_statements
 from lazulite.kernel.nest import is_fixed
+from lazulite.kernel.statements import split_statements
 from lazulite.kernel.steps import Block
 from support.kernels import assert_close, interpreted, random_memory
 from support.statements import attention
@@ -22,7 +23,7 @@ from support.statements import attention
 
 def limits(kernel):
     """The ranges without a fixed number of turns, after blocks of four rows."""
-    blocked = block_statements(kernel, [Block((1,), 4)])
+    blocked = block_statements(kernel, [Block(split_statements(kernel).shared[-1].arg[0], 4)])
     return [node for node in toposort(blocked) if node.op is ops.RANGE and not is_fixed(node)]
 
 
@@ -38,6 +39,32 @@ def test_every_loop_over_masked_scores_ends_where_the_mask_begins():
     assert 5 == len(found)  # scores, maximum, powers, their sum, and the product with the values
     assert 1 == len({r.src[0] for r in found})
     assert (4, 8) == (min(r.src[0].vmin for r in found), max(r.src[0].vmax for r in found))
+
+
+def weighted(rows: int = 8, keys: int = 9, size: int = 3) -> UOp:
+    """The powers of masked scores, whose maximum is known, and a sum of these, as in gradients."""
+    return parse(f"""
+        kernel
+        param p0 float32[{rows * size}]
+        param p1 float32[{rows * keys}]
+        param p2 float32[{keys * size}]
+        param p3 float32[{rows}]
+        scratch s0 float32[{keys}] align 64
+        loop i in 0..{rows}
+        loop d in 0..{size}
+        loop w in 0..{keys}
+        loop j in 0..{keys}
+            s0[j] = exp(where(j < i + 1, p1[i*{keys} + j], -inf) - where(-inf < p3[i], p3[i], 0.0))
+        p0[i*{size} + d] = sum(after(s0, j)[w] * p2[w*{size} + d] for w)
+        """)
+
+
+def test_a_choice_below_the_value_that_is_stored_limits_loops_too():
+    kernel = weighted()
+    memory = random_memory(kernel, Random(1))
+
+    assert 2 == len(limits(kernel))
+    assert_close(interpreted(kernel, memory), interpreted(block_statements(kernel, [Block((0,), 4)]), memory))
 
 
 def test_without_a_mask_loops_stay_whole():

@@ -9,6 +9,7 @@ import numpy as np
 from lazulite.ir import ops
 from lazulite.ir.canonical import canonical
 from lazulite.ir.dtype import dtypes
+from lazulite.ir.parse import parse
 from lazulite.ir.target import host
 from lazulite.ir.text import to_text
 from lazulite.ir.uop import UOp, toposort
@@ -61,6 +62,31 @@ def test_taken_apart_again_the_statements_are_the_same():
     kernel = block_statements(attention(), [Block((1,), 3)])
 
     assert split_statements(kernel) == split_statements(join_statements(split_statements(kernel)))
+
+
+def test_results_in_loops_of_their_own_are_statements_of_their_own():
+    def results(second: str) -> int:
+        kernel = parse(f"""
+            kernel
+            param p0 float32[8]
+            param p1 float32[8]
+            param p2 float32[4]
+            scratch s0 float32[2] align 64
+            loop i in 0..4
+            loop d in 0..2
+            loop e in 0..2
+            loop j in 0..2
+                s0[j] = p2[i]
+            p0[i*2 + d] = after(s0, j)[d]
+            {second}
+            """)
+        parts = split_statements(kernel)
+        assert parts == split_statements(join_statements(parts))
+        return len(parts.kernels) - len(parts.scratch)
+
+    assert 2 == results("p1[i*2 + e] = after(s0, j)[e]")
+    assert 1 == results("p1[i*2 + d] = after(s0, j)[d] + 1.0")  # in the same loops
+    assert 1 == results("p1[i] = p2[i]")  # in none
 
 
 def test_a_kernel_without_intermediates_is_one_statement():

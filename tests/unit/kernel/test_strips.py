@@ -193,6 +193,52 @@ def test_a_result_as_long_as_the_axis_is_refused():
         block_statements(kernel, [Strip(axis(kernel), 4)])
 
 
+def two_sums(rows: int = 4, keys: int = 12, size: int = 3, total: str = "{}") -> UOp:
+    """Two sums over one intermediate, each a result in loops of its own."""
+    first, second = (total.format(f"sum(after(s0, j)[{r}] * p3[{r}*{size} + {d}] for {r})") for r, d in ("vd", "we"))
+    return parse(f"""
+        kernel
+        param p0 float32[{rows * size}]
+        param p1 float32[{rows * size}]
+        param p2 float32[{rows * keys}]
+        param p3 float32[{keys * size}]
+        scratch s0 float32[{keys}] align 64
+        loop i in 0..{rows}
+        loop d in 0..{size}
+        loop v in 0..{keys}
+        loop e in 0..{size}
+        loop w in 0..{keys}
+        loop j in 0..{keys}
+            s0[j] = exp(p2[i*{keys} + j])
+        p0[i*{size} + d] = {first}
+        p1[i*{size} + e] = {second}
+        """)
+
+
+@pytest.mark.parametrize(("total", "scratch"), [("{}", 1), ("{} * 2.0", 3)])
+@pytest.mark.parametrize("factor", [4, 5])
+def test_a_sum_that_is_a_result_adds_up_where_that_lies(total: str, scratch: int, factor: int):
+    kernel = two_sums(total=total)
+    memory = random_memory(kernel, Random(factor))
+    strips = block_statements(
+        kernel, [Block(split_statements(kernel).shared[0].arg[0], 2), Strip(axis(kernel), factor)]
+    )
+
+    verify(canonical(strips), "KERNEL")
+    assert parse(to_text(strips)) is canonical(strips)
+    assert scratch == sum(n.op is ops.SCRATCH for n in toposort(strips))
+    assert_close(interpreted(kernel, memory), interpreted(strips, memory))
+    for target in TARGETS.values():
+        assert_close(interpreted(kernel, memory), compiled(strips, target, choose(strips, target), memory))
+
+
+def test_a_result_that_somebody_reads_does_not_hold_sums_before_they_are_done():
+    kernel = changed(two_sums(), "p3[", "p0[")
+    strips = block_statements(kernel, [Strip(axis(kernel), 4)])
+
+    assert 2 == sum(n.op is ops.SCRATCH for n in toposort(strips))
+
+
 def test_long_rows_are_worked_on_in_strips_and_short_ones_as_a_whole():
     target = TARGETS["widest"]
     (strip,) = [s for s in choose(attention(rows=64, keys=1 << 14, size=16), target) if isinstance(s, Strip)]

@@ -184,6 +184,37 @@ def test_a_kernel_that_makes_the_scores_stores_their_maximum_and_sum():
     assert [4 * 512 * 32, 4 * 512, 4 * 512] in [sorted(sizes, reverse=True) for sizes in stores]
 
 
+def test_powers_are_computed_as_scores_are_summed_up_where_nobody_else_reads_these():
+    """Gradients know the maximum of the scores from before."""
+
+    def filled(kernel: UOp) -> list[UOp]:
+        return [n.src[2] for n in toposort(kernel) if n.op is ops.STORE and n.src[0].op is ops.SCRATCH]
+
+    def is_maximum(node: UOp) -> bool:
+        return node.op is ops.REDUCE and node.arg[0] is ops.MAX
+
+    kernels = scheduled(gradients(), cache=1 << 21).kernels
+    values = [value for kernel in kernels if not any(map(is_maximum, toposort(kernel))) for value in filled(kernel)]
+
+    assert any(value.op is ops.EXP and any(n.op is ops.REDUCE for n in toposort(value)) for value in values)
+    assert not any(value.op is ops.LOAD or value.op is ops.REDUCE for value in values)
+
+
+def test_gradients_of_keys_and_values_are_stored_by_one_kernel_in_loops_of_their_own():
+    found = scheduled(gradients(), cache=1 << 21)
+    (kernel,) = [k for k in found.kernels if [4 * 512 * 32] * 2 == [store.src[0].arg[1][0] for store in k.src]]
+    one, other = (split_results(store) for store in kernel.src)
+
+    assert one.isdisjoint(other)
+
+
+def split_results(store: UOp) -> set[UOp]:
+    """The loops of a result that are not around scratch memory."""
+    nodes = toposort(store, enter=lambda n: n.op is not ops.AFTER)
+    shared = frozenset[UOp]().union(*[n.ranges for n in nodes if n.op is ops.AFTER])
+    return {n for n in nodes if n.op is ops.RANGE} - shared
+
+
 def test_kernels_with_gradients_are_well_formed():
     for kernel in scheduled(gradients(), cache=1 << 21).kernels:
         verify(kernel, "KERNEL")
