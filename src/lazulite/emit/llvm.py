@@ -17,7 +17,7 @@ from functools import partial
 
 from lazulite.emit.base import Binary
 from lazulite.emit.llvm_compute import POSITIONS
-from lazulite.emit.llvm_loops import LoopWriter
+from lazulite.emit.llvm_functions import FunctionWriter
 from lazulite.emit.llvm_object import compile_text
 from lazulite.emit.llvm_values import At, Key
 from lazulite.ir import ops
@@ -31,7 +31,7 @@ _MANY = 4
 """From how many rows on it takes less to ask once what they share."""
 
 
-class Writer(LoopWriter):
+class Writer(FunctionWriter):
     """Writes one kernel."""
 
     def __init__(self, linear: UOp, name: str) -> None:
@@ -60,7 +60,8 @@ class Writer(LoopWriter):
         head = f"define void @{self.name}(ptr %args, i64 %begin, i64 %end, ptr %scratch) nounwind {{\nentry:"
         declarations = sorted(self.text.declarations.values())
         hints = ["!0 = !{i32 1}"] if self.aligned else []
-        return "\n".join([*declarations, *self.constants(), head, *self.text.lines, "}", *hints, ""])
+        beside = [*declarations, *self.constants(), *self.definitions()]
+        return "\n".join([*beside, head, *self.text.lines, "}", *hints, ""])
 
     def _groups(self) -> Iterator[list[UOp]]:
         """Neighbours over the same rows together: they are written one row after another."""

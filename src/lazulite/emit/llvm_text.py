@@ -17,9 +17,9 @@ class Text:
     load of a scalar into the instruction that wants it in every lane.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, declarations: dict[str, str] | None = None) -> None:
         self.lines: list[str] = []
-        self.declarations: dict[str, str] = {}
+        self.declarations: dict[str, str] = {} if declarations is None else declarations
         self.block = "entry"
         self.count = 0
         self._made: dict[str | tuple[str, ...], str] = {}

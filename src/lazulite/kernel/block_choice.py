@@ -9,9 +9,10 @@ Each statement gets the steps it would have alone.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
+from math import gcd, prod
 
 from lazulite.analysis.access import coefficient
 from lazulite.analysis.contraction import contraction
@@ -19,12 +20,12 @@ from lazulite.base.errors import StageError
 from lazulite.ir import ops
 from lazulite.ir.target import Target
 from lazulite.ir.uop import UOp, nodes_of, toposort
-from lazulite.kernel.apply import apply
+from lazulite.kernel.apply import loops_after
 from lazulite.kernel.blocks import block_statements
 from lazulite.kernel.facts import KernelFacts
-from lazulite.kernel.nest import by_order, count, extent
+from lazulite.kernel.nest import by_order, count, extent, is_fixed
 from lazulite.kernel.statements import Statements, split_statements
-from lazulite.kernel.steps import Block, Parallel, Stage, Step, Strip, Vectorize, Within
+from lazulite.kernel.steps import Block, Name, Parallel, Partition, Stage, Step, Strip, Within
 
 _ROWS = 32
 """Rows of a block: enough for the register tiles to use what they load."""
@@ -44,13 +45,22 @@ def choose_blocks(kernel: UOp, target: Target, choose: Choose) -> tuple[Step, ..
     steps, parts = _blocks(kernel, target)
     room = _FAR_COPIES * target.l2
     for number, statement in enumerate(parts.kernels):
-        facts = KernelFacts(statement, target)
+        facts = KernelFacts(statement, target, _still(statement, parts, room))
         alone = [step for step in choose(facts) if not isinstance(step, Parallel)]
-        copies, room = _copies(facts, alone, parts.scalars[-1:], room)
-        slots = {copy.slot for copy in copies}
+        copies = _copies(facts, alone, room)
+        room -= sum(size for _, size in copies)
+        slots = {copy.slot for copy, _ in copies}
         kept = [step for step in alone if not (isinstance(step, Stage) and step.slot in slots)]
-        steps += [Within(number, step) for step in (*kept, *copies)]
+        steps += [Within(number, step) for step in (*kept, *[copy for copy, _ in copies])]
     return tuple(steps)
+
+
+def _still(statement: UOp, parts: Statements, room: int) -> frozenset[UOp]:
+    """The operands of products that are the same for all blocks, and small enough to be copied as a whole."""
+    products = [n for n in nodes_of(statement) if contraction(n) is not None]
+    loads = [n for p in products for n in toposort(p.src[0]) if n.op is ops.LOAD and n.src[0] not in parts.memory]
+    alike = [n for n in loads if all(map(is_fixed, n.ranges)) and _indices(n).isdisjoint(parts.scalars[-1:])]
+    return frozenset([n for n in alike if _bytes(n) <= room])
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +85,7 @@ def _blocked(parts: Statements) -> _Still | None:
         turns = [(still, load) for load in loads if (still := _turns_alike(load, scalar, extent(r))) > 1]
         size = sum(_bytes(load) for _, load in turns)
         if turns:
-            found.append(_Still(r, math.gcd(*[still for still, _ in turns]), size))
+            found.append(_Still(r, gcd(*[still for still, _ in turns]), size))
     return max(found, key=lambda still: (still.bytes, still.range.arg[0]), default=None)
 
 
@@ -84,7 +94,7 @@ def _turns_alike(load: UOp, scalar: UOp, turns: int) -> int:
     nodes = toposort(load.src[1], enter=lambda n: n.op is not ops.RANGE)
     users = [node for node in nodes if scalar in node.src]
     if scalar is not load.src[1] and all(u.op is ops.FLOORDIV and u.src[1].op is ops.CONST for u in users):
-        return math.gcd(turns, *[int(user.src[1].value) for user in users])
+        return gcd(turns, *[int(user.src[1].value) for user in users])
     return 1
 
 
@@ -175,35 +185,30 @@ def _strip_size(turns: int, most: int) -> int:
     return exact or most - most % _FEWEST
 
 
-def _copies(facts: KernelFacts, steps: Sequence[Step], block: Sequence[UOp], room: int) -> tuple[list[Stage], int]:
-    """Copies, made once for all blocks, of operands whose lanes lie apart; `room` is for them and those to come."""
-    fixed = [load for load in _summed(facts) if not _indices(load).intersection(block)]
-    if not any(_bytes(load) <= room and _may_lie_apart(load, steps) for load in fixed):
-        return [], room
-    copies: list[Stage] = []
-    for load in _summed(KernelFacts(apply(facts.sink, steps), facts.target)):
-        size = _bytes(load)
-        scattered = any(r.arg[1] == "lane" and coefficient(load.src[1], r) not in (0, 1) for r in load.ranges)
-        if scattered and size <= room and not _indices(load).intersection(block):
-            loops, rows, lanes = (
-                [r.arg[0][1:] for r in by_order(load.ranges) if r.arg[1] == kind] for kind in ("loop", "row", "lane")
-            )
-            copies.append(Stage(load.src[0].arg[0], (*loops, *rows, *lanes)))
-            room -= size
-    return copies, room
+def _copies(facts: KernelFacts, steps: Sequence[Step], room: int) -> list[tuple[Stage, int]]:
+    """Copies, made once for all blocks, of operands whose lanes lie apart, with their sizes."""
+    copies: list[tuple[Stage, int]] = []
+    loops = loops_after(facts.sink, steps) if facts.still else []
+    for load in sorted(facts.still, key=lambda load: load.src[0].arg[0]):
+        ranges = by_order(load.ranges)
+        for names in product(*[_parts(r, steps) for r in ranges]):
+            parts = dict(zip(names, ranges, strict=True))
+            own = {loop: name for loop in loops for name in names if loop.extent > 1 and loop.name[: len(name)] == name}
+            apart = [loop for loop, name in own.items() if loop.kind == "lane" and (
+                coefficient(load.src[1], parts[name]) not in (0, 1) or 0 in loop.name[len(name) :])]  # fmt: skip
+            size = load.dtype.itemsize * prod(loop.extent for loop in own)
+            if apart and size <= room:
+                axes = [loop.name for kind in ("loop", "row", "lane") for loop in own if loop.kind == kind]
+                copies.append((Stage(load.src[0].arg[0], tuple(axes)), size))
+                room -= size
+    return copies
 
 
-def _summed(facts: KernelFacts) -> list[UOp]:
-    """The loads that vary with a range over which they are added up."""
-    return [load for load, reduction in facts.hot.items() if reduction.arg[0] is ops.ADD]
-
-
-def _may_lie_apart(load: UOp, steps: Sequence[Step]) -> bool:
-    """Whether the lanes of a load are perhaps no neighbours after these steps, which are not taken to find out."""
-    lanes = [step.range for step in steps if isinstance(step, Vectorize)]
-    for r in load.ranges:
-        name = r.arg[0]
-        inner = [lane[len(name) :] for lane in lanes if lane[: len(name)] == name]
-        if inner and (coefficient(load.src[1], r) not in (0, 1) or any(0 in parts for parts in inner)):
-            return True
-    return False
+def _parts(r: UOp, steps: Sequence[Step]) -> list[Name]:
+    """The range, or its parts if it is parted."""
+    names: list[Name] = [r.arg[0]]
+    for step in steps:
+        if isinstance(step, Partition) and step.range in names:
+            at = names.index(step.range)
+            names[at : at + 1] = [(*step.range, 0), (*step.range, 1)]
+    return names

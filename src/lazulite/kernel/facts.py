@@ -36,6 +36,8 @@ class KernelFacts:
 
     sink: UOp
     target: Target
+    still: frozenset[UOp] = frozenset()
+    """Loads that are the same in all turns of the loop around a statement, so that one copy serves all of them."""
 
     @cached_property
     def nodes(self) -> list[UOp]:

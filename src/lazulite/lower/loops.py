@@ -142,10 +142,14 @@ def _combine(op: ops.Op, state: UOp, value: UOp, target: Target) -> UOp:
     """The next state; a gate keeps the old one, which on wide targets is a mask of the same instruction."""
     gate, value = split_gate(op, value)
     if op is ops.ADD and value.op is ops.MUL and target.has(ops.FMA, value.dtype):
-        following = UOp.apply(ops.FMA, *value.src, state)
+        following = UOp.apply(ops.FMA, *sorted(value.src, key=_is_scalar), state)  # alike where the products are
     else:
         following = UOp.apply(op, state, value)
     return following if gate is None else gate.where(following, state)
+
+
+def _is_scalar(node: UOp) -> bool:
+    return not any(r.arg[1] == "lane" for r in node.ranges)
 
 
 def _multiply(state: UOp, value: UOp, units: Sequence[UOp]) -> UOp:

@@ -217,8 +217,8 @@ def _joint(producer: Kernel, reader: Kernel, sink: UOp) -> Kernel:
 
 
 def _walked_alike(producer: Kernel, reader: Kernel, loads: Sequence[UOp], block: Cut) -> dict[UOp, UOp] | None:
-    """The reader's range for each of the ranges in which a value is made, if it reads each element once, in a loop in
-    which nothing is added up, to store what it makes of it."""
+    """The reader's range for each of the ranges in which a value is made, if it reads each element once: to store what
+    it makes of it, or to combine that, if no sum is made for each element."""
     if len(loads) != 1 or len(loads[0].src) > 2:
         return None
     place, table = loads[0].src[1], dict(block.shared)
@@ -232,11 +232,12 @@ def _walked_alike(producer: Kernel, reader: Kernel, loads: Sequence[UOp], block:
     own, shared = {table[r] for r in inner}, frozenset(block.shared.values())
     if not own or len(walked) < len(place.ranges):
         return None
+    sums = any(node.op is ops.REDUCE for node in toposort(producer.sink))
     for node in toposort(reader.sink):
-        if node.op is ops.REDUCE and not own.isdisjoint(node.src[0].ranges):
-            return None
-        if node.op is ops.STORE and not own.isdisjoint(node.src[1].ranges) and own != node.src[1].ranges - shared:
-            return None
+        if node.op is ops.REDUCE or node.op is ops.STORE:
+            ranges = node.src[node.op is ops.STORE].ranges
+            if not own.isdisjoint(ranges) and (own != ranges - shared or (sums and node.op is ops.REDUCE)):
+                return None
     return table
 
 

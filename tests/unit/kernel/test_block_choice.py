@@ -12,7 +12,7 @@ from lazulite.ir.parse import parse
 from lazulite.ir.text import to_text
 from lazulite.kernel.heuristic import choose
 from lazulite.kernel.statements import split_statements
-from lazulite.kernel.steps import Block, Parallel, Stage, Strip, Within
+from lazulite.kernel.steps import Block, Parallel, Stage, Strip, Vectorize, Within
 from lazulite.pipeline import assembly_of
 from support.kernels import TARGETS, assert_close, compiled, interpreted, random_memory
 from support.statements import attention
@@ -78,6 +78,25 @@ def test_keys_are_copied_once_for_all_blocks():
     (stage,) = [s.step for s in steps if isinstance(s, Within) and isinstance(s.step, Stage)]
 
     assert 4 == len(stage.axes)
+
+
+@pytest.mark.parametrize(("causal", "along_keys"), [(False, True), (True, False)])
+def test_keys_give_the_vectors_where_one_copy_across_serves_all_blocks(causal: bool, along_keys: bool):
+    """Where a mask leaves a block some of them, each block has a copy of its own, and rows of it give the vectors."""
+    kernel = attention(heads=8, rows=1024, keys=1024, size=64, causal=causal)
+    first = [step.step for step in choose(kernel, WIDEST) if isinstance(step, Within) and step.statement == 0]
+    (scores,) = [step for step in first if isinstance(step, Vectorize)]
+    (keys,) = split_statements(kernel).kernels[0].src[0].src[1].ranges
+
+    assert along_keys == (scores.range[: len(keys.arg[0])] == keys.arg[0])
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_copies_of_parted_keys_are_read_where_they_were_written(name: str):
+    kernel = attention(heads=1, rows=32, keys=67, size=5)
+    memory, target = random_memory(kernel, Random(1)), TARGETS[name]
+
+    assert_close(interpreted(kernel, memory), compiled(kernel, target, choose(kernel, target), memory))
 
 
 @pytest.mark.parametrize("name", TARGETS)

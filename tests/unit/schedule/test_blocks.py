@@ -184,6 +184,14 @@ def test_a_kernel_that_makes_the_scores_stores_their_maximum_and_sum():
     assert [4 * 512 * 32, 4 * 512, 4 * 512] in [sorted(sizes, reverse=True) for sizes in stores]
 
 
+def test_powers_that_are_only_added_up_wait_nowhere():
+    scores = matmul(buffer(1, 512, 16), buffer(2, 16, 96))
+    powers = UOp.apply(ops.EXP, scores - expanded(reduced(scores, 1, op=ops.MAX), *scores.shape))
+    (kernel,) = scheduled([reduced(powers, 1)]).kernels
+
+    assert 1 == sum(node.op is ops.SCRATCH and node.arg[1] > 1 for node in toposort(kernel))
+
+
 def test_powers_are_computed_as_scores_are_summed_up_where_nobody_else_reads_these():
     """Gradients know the maximum of the scores from before."""
 
