@@ -59,17 +59,10 @@ def best_tile(facts: KernelFacts) -> Tile | None:
         return None
     if not all(map(is_fixed, node.src[1:])) or (not all(map(is_fixed, node.ranges)) and any(map(windows, facts.hot))):
         return None  # blocks of a sum, and windows, want sizes that are known
-    scalar_costs = {load: _scalar_cost(facts, load, node) for load in facts.hot}
-    epilogues = {store: _epilogue(store, node) for store in facts.sink.src}
-    tiles = [
-        tile
-        for mine, other in ((found.right, found.left), (found.left, found.right))
-        for lane in by_order(mine)
-        for vectors in range(1, _MOST_VECTORS + 1)
-        if extent(lane) > 1
-        for tile in _tiles(facts, node, lane, vectors, mine, other, scalar_costs, epilogues)
-    ]
-    return min(tiles, key=lambda tile: tile.cost, default=None)
+    choices = [_Lanes(facts, node, lane, mine, other)
+               for mine, other in ((found.right, found.left), (found.left, found.right))
+               for lane in by_order(mine) if extent(lane) > 1]  # fmt: skip
+    return min([tile for lanes in choices for tile in lanes.tiles()], key=lambda tile: tile.cost, default=None)
 
 
 def _worthwhile(left: Iterable[UOp], right: Iterable[UOp]) -> bool:
@@ -77,53 +70,57 @@ def _worthwhile(left: Iterable[UOp], right: Iterable[UOp]) -> bool:
     return min(count(left), count(right)) >= 4 and max(count(left), count(right)) >= 8
 
 
-def _tiles(
-    facts: KernelFacts, node: UOp, lane: UOp, vectors: int, mine: frozenset[UOp], other: frozenset[UOp],
-    scalar_costs: Mapping[UOp, float], epilogues: Mapping[UOp, int],
-) -> Iterator[Tile]:  # fmt: skip
-    """Tiles with so many vectors, whose rows are along fewer and fewer ranges."""
-    width = facts.lanes
-    if vectors > 1 and vectors > -(-extent(lane) // width):
-        return
-    if any(panel != (lane, width * vectors) for panel in facts.panels.values()):
-        return
-    spare = 1 if facts.target.has(ops.FMA, node.dtype) else 2
-    most = min(_MOST_ROWS, (facts.target.registers - spare - vectors) // vectors)
-    rows = _rows(facts, lane, other, most)
-    while True:
-        yield Tile(
-            node, lane, vectors, rows, mine, other, _cost(facts, node, lane, vectors, rows, scalar_costs, epilogues)
-        )
-        if len(rows) < 2:
-            return
-        rows = dict(list(rows.items())[:-1])
+class _Lanes:
+    """The tiles with their vectors along one range, and what of their cost is the same for all of them."""
 
+    def __init__(self, facts: KernelFacts, node: UOp, lane: UOp, mine: frozenset[UOp], other: frozenset[UOp]) -> None:
+        self.facts, self.node, self.lane, self.mine, self.other = facts, node, lane, mine, other
+        self.vectors = [load for load in facts.hot if lane in load.ranges]
+        self.scalars = sum([_scalar_cost(facts, load, node) for load in facts.hot if lane not in load.ranges])
+        self.work = {store: _epilogue(store, node) for store in facts.sink.src}
 
-def _cost(
-    facts: KernelFacts, node: UOp, lane: UOp, vectors: int, rows: Mapping[UOp, int],
-    scalar_costs: Mapping[UOp, float], epilogues: Mapping[UOp, int],
-) -> float:  # fmt: skip
-    """The cycles that a tile takes, its operands and results included."""
-    width = facts.lanes
-    blocks = 1.0
-    tall = 1
-    for r, size in rows.items():
-        parts = -(-extent(r) // size)
-        blocks *= parts
-        tall *= -(-extent(r) // parts)
-    panels = -(-extent(lane) // (width * vectors))
-    if panels >= FEW and not stays_in_place(facts, node, lane, width * vectors):
-        panels += panels % 2  # two threads share them, and one would wait for the last
-    turn = max(tall * vectors, tall + vectors, _IN_FLIGHT) / 2 + _VECTOR_LOAD * vectors + _SCALAR_LOAD * tall
-    rest = count(node.src[0].ranges.difference([lane], rows))
-    cost = rest * blocks * panels * turn
-    if any(is_far(facts, load) for load in facts.panels):
-        cost += rest * panels * max(0, _FAR_LOAD * vectors - turn)
-    cost += sum(_copy_cost(facts, load, lane, width * vectors) for load in facts.hot if lane in load.ranges)
-    cost += sum(scalar_costs[load] for load in facts.hot if lane not in load.ranges)
-    cost += sum(_store_cost(facts, store, lane, rows) for store in facts.sink.src)
-    cost += sum(_epilogue_cost(facts, store, lane, rows) * work for store, work in epilogues.items())
-    return cost
+    def tiles(self) -> Iterator[Tile]:
+        """Tiles with one vector and more, whose rows are along fewer and fewer ranges."""
+        facts, lane = self.facts, self.lane
+        spare = 1 if facts.target.has(ops.FMA, self.node.dtype) else 2
+        for vectors in range(1, min(_MOST_VECTORS, -(-extent(lane) // facts.lanes)) + 1):
+            width = facts.lanes * vectors
+            if any(panel != (lane, width) for panel in facts.panels.values()):
+                continue
+            most = min(_MOST_ROWS, (facts.target.registers - spare - vectors) // vectors)
+            rows, copies = _rows(facts, lane, self.other, most), self._copies(width)
+            panels = -(-extent(lane) // width)
+            if panels >= FEW and not stays_in_place(facts, self.node, lane, width):
+                panels += panels % 2  # two threads share them, and one would wait for the last
+            while True:
+                cost = self._sums(vectors, panels, rows) + copies + self.scalars + self._stores(rows)
+                yield Tile(self.node, lane, vectors, rows, self.mine, self.other, cost)
+                if len(rows) < 2:
+                    break
+                rows = dict(list(rows.items())[:-1])
+
+    def _sums(self, vectors: int, panels: int, rows: Mapping[UOp, int]) -> float:
+        """The cycles that the sums take."""
+        blocks = tall = 1
+        for r, size in rows.items():
+            parts = -(-extent(r) // size)
+            blocks *= parts
+            tall *= -(-extent(r) // parts)
+        turn = max(tall * vectors, tall + vectors, _IN_FLIGHT) / 2 + _VECTOR_LOAD * vectors + _SCALAR_LOAD * tall
+        rest = count(self.node.src[0].ranges.difference([self.lane], rows))
+        cost = rest * blocks * panels * turn
+        if any(is_far(self.facts, load) for load in self.facts.panels):
+            cost += rest * panels * max(0, _FAR_LOAD * vectors - turn)
+        return cost
+
+    def _copies(self, width: int) -> float:
+        return sum([_copy_cost(self.facts, load, self.lane, width) for load in self.vectors])
+
+    def _stores(self, rows: Mapping[UOp, int]) -> float:
+        """The cycles that it takes to make and store results of the sums."""
+        facts, lane = self.facts, self.lane
+        return sum([_store_cost(facts, store, lane, rows) + work * _epilogue_cost(facts, store, lane, rows)
+                    for store, work in self.work.items()])  # fmt: skip
 
 
 def stays_in_place(facts: KernelFacts, node: UOp, lane: UOp, width: int) -> bool:
