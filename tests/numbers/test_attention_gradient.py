@@ -101,6 +101,19 @@ def test_gradients_are_those_of_torch(kind, shape):
     assert_gradients(kind, inputs(*shape))
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradients_that_are_wanted_without_the_result_store_no_scores_and_are_the_same(kind):
+    arrays = inputs(4, 512, 512, 32)
+    gradients = of_tensors(KINDS[kind], arrays)[1:]
+    plan = scheduled([t.uop for t in gradients], cache=1 << 21).schedule.plan
+    Tensor.realize(*gradients)
+
+    assert all(memory.nbytes <= 4 * 4 * 512 * 32 for memory in plan.temporaries)
+    for found, expected in zip(gradients, of_torch(kind, arrays)[1:], strict=True):
+        bound = 16 * np.finfo(np.float32).eps * np.sqrt(512) * np.abs(expected).max()
+        np.testing.assert_allclose(found.numpy(), expected, rtol=1e-4, atol=bound)
+
+
 @pytest.mark.parametrize("kind", ["whole", "causal", "softmax"])
 def test_long_gradients_run_over_strips(kind):
     arrays = inputs(1, 4096, 4096, 8)

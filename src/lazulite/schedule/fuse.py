@@ -38,7 +38,21 @@ def fuse(
     )  # fmt: skip
     for node in reversed(order):
         _visit(state, node, state.wanted.pop(node, {}))
+    _make_anew_what_is_made_of(state)
     return Fusion(state.groups, destinations, state.writer, state.facts, state.decisions, frozenset(state.again))
+
+
+def _make_anew_what_is_made_of(state: State) -> None:
+    """A value that is made, element by element, of one that readers make anew is made anew by its only reader, too."""
+
+    def is_inside(node: UOp) -> bool:
+        return node not in state.writer and (is_elementwise(node) or node.op in ops.MOVEMENT)
+
+    for node in reversed(state.writer):  # sources first
+        if node not in state.destinations and is_elementwise(node) and state.again and is_grown(node):
+            parts = [part for source in node.src for part in toposort(source, enter=is_inside)]
+            if not state.again.isdisjoint(parts):
+                state.again.add(node)
 
 
 def _filling(destinations: Mapping[UOp, Sequence[Destination]]) -> dict[UOp, list[UOp]]:

@@ -171,6 +171,17 @@ def test_scores_lie_nowhere_though_products_would_read_their_columns():
     assert max(memory.nbytes for memory in found.schedule.plan.temporaries) <= 4 * 4 * 512 * 32
 
 
+@pytest.mark.parametrize("result", [False, True])
+def test_weights_of_a_softmax_lie_nowhere_whoever_asks_for_the_result(result: bool):
+    """Without it only the gradient of the values reads them, divided by their sum."""
+    q, k, v, upstream = (Tensor(np.ones((4, 512, 32), np.float32)).realize() for _ in range(4))
+    found = (q @ k.transpose(-1, -2)).softmax() @ v
+    wanted = [*([found] if result else []), *(found * upstream).sum().gradient(q, k, v)]
+    plan = scheduled([t.uop for t in wanted], cache=1 << 21).schedule.plan
+
+    assert max([memory.nbytes for memory in plan.temporaries], default=0) <= 4 * 4 * 512 * 32
+
+
 def test_scores_that_are_few_are_stored():
     found = scheduled(gradients(rows=256), cache=1 << 21)
 
