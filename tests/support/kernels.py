@@ -91,6 +91,22 @@ def convolution(images: int, inputs: int, outputs: int, height: int, width: int,
     return sink(store(result, place, reduce(ops.ADD, pixel * weight, c, p, q)))
 
 
+def input_gradient(
+    images: int, inputs: int, outputs: int, height: int, width: int, dtype: DType = dtypes.float32
+) -> UOp:  # fmt: skip
+    """What such a convolution passes back to its images: products with pixels beyond the border do not exist."""
+    n, c, y, x, p, q, o = (
+        loop(order, extent) for order, extent in enumerate((images, inputs, height, width, 3, 3, outputs))
+    )
+    inside = (p < y + 2) & (y < p + (height - 1)) & (q < x + 2) & (x < q + (width - 1))
+    upstream = param(1, images * outputs * height * width, dtype)
+    pixel = load(upstream, ((n * outputs + o) * height + (y - p + 1)) * width + (x - q + 1), inside)
+    weight = load(param(2, outputs * inputs * 9, dtype), ((o * inputs + c) * 3 + p) * 3 + q)
+    place = ((n * inputs + c) * height + y) * width + x
+    total = reduce(ops.ADD, inside.where(pixel * weight, 0), p, q, o)
+    return sink(store(param(0, images * inputs * height * width, dtype), place, total))
+
+
 # --- drawing -----------------------------------------------------------------------------------
 
 
@@ -122,6 +138,10 @@ def _matmul(rng: Random, dtype: DType) -> UOp:
 
 def _convolution(rng: Random, dtype: DType) -> UOp:
     return convolution(1, rng.randint(1, 3), rng.randint(1, 6), rng.randint(3, 6), rng.randint(3, 20), dtype)
+
+
+def _input_gradient(rng: Random, dtype: DType) -> UOp:
+    return input_gradient(1, rng.randint(1, 6), rng.randint(1, 3), rng.randint(1, 6), rng.randint(1, 20), dtype)
 
 
 def _normalised(rng: Random, dtype: DType) -> UOp:
@@ -167,8 +187,8 @@ def _softmax(rng: Random, dtype: DType) -> UOp:
 
 
 _FAMILIES: tuple[Callable[[Random, DType], UOp], ...] = (
-    _elementwise, _row_reduction, _column_reduction, _matmul, _convolution, _normalised, _gated, _gathered,
-    _several_stores, _softmax,
+    _elementwise, _row_reduction, _column_reduction, _matmul, _convolution, _input_gradient, _normalised,
+    _gated, _gathered, _several_stores, _softmax,
 )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from lazulite.ir import ops
 from lazulite.ir.bounds import Linear, linear
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.uop import UOp
+from lazulite.kernel.gates import conjuncts
 from lazulite.kernel.nest import extent
 
 
@@ -41,15 +42,10 @@ def windows(load: UOp) -> list[list[UOp]]:
 def _conditions(load: UOp) -> list[Linear] | None:
     """What the comparisons of a load's gate compare with zero; None where there is another condition."""
     found: list[Linear] = []
-    pending = list(load.src[2:])
-    while pending:
-        node = pending.pop()
-        if node.op is ops.AND:
-            pending += node.src
-        elif node.op in (ops.LT, ops.LE) and node.src[0].dtype is dtypes.index:
-            found.append(linear(node.src[1] + node.src[0] * -1))
-        else:
+    for node in (each for gate in load.src[2:] for each in conjuncts(gate)):
+        if node.op not in (ops.LT, ops.LE) or node.src[0].dtype is not dtypes.index:
             return None
+        found.append(linear(node.src[1] + node.src[0] * -1))
     return found
 
 

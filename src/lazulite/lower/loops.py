@@ -20,6 +20,7 @@ from lazulite.ir.target import Target
 from lazulite.ir.uop import UOp, nodes_of, substitute, toposort
 from lazulite.kernel.gates import split_gate
 from lazulite.kernel.nest import nested
+from lazulite.lower.idle_turns import depth_of, without_idle_turns
 
 _LOOPS = ("loop", "parallel")
 
@@ -107,8 +108,10 @@ def _carry(
     """The values combined over the loops, outermost first: each loop's state begins as the one around it.
 
     A gate keeps the state that was there in the innermost loop that it varies with: further in, all turns are done,
-    and where it is false what came of them is left.
+    and where it is false what came of them is left.  Where it says the same of all rows and lanes there are no turns.
     """
+    if not units and not effects:
+        loops, values = without_idle_turns(loops, combine, values)
     gates = [_gate_outside(op, value, loops) for op, value in zip(combine, values, strict=True)]
     states = [[UOp.const(v.dtype, op.identity(v.dtype)) for op, v in zip(combine, values, strict=True) if op.identity]]
     for loop in loops:
@@ -134,7 +137,7 @@ def _gate_outside(op: ops.Op, value: UOp, loops: Sequence[UOp]) -> tuple[UOp | N
     gate, inner = split_gate(op, value)
     if gate is None:
         return None, 0, value
-    level = max((depth for depth, loop in enumerate(loops, 1) if loop in gate.ranges), default=0)
+    level = depth_of(gate, loops)
     return (gate, level, inner) if level < len(loops) else (None, 0, value)
 
 

@@ -53,9 +53,9 @@ def test_a_gated_product_is_a_multiply_add_that_a_gate_keeps_out():
     assert choice.src[1].src[2] is choice.src[2]
 
 
-def gated_sum(varies_with: set[int]) -> UOp:
+def gated_sum(varies_with: set[int], kind: str) -> UOp:
     """out[i] = the sum over a, b and c of x[a, b, c] * y[c, i] where a gate over i and some of a, b, c is true."""
-    i, (a, b, c) = loop(0, 4), (loop(n, n + 2) for n in (1, 2, 3))
+    i, (a, b, c) = loop(0, 4).replace(arg=((0,), kind)), (loop(n, n + 2) for n in (1, 2, 3))
     product = load(param(1, 60), (a * 4 + b) * 5 + c) * load(param(2, 20), c * 4 + i)
     place = i
     for number, r in enumerate((a, b, c)):
@@ -64,8 +64,10 @@ def gated_sum(varies_with: set[int]) -> UOp:
 
 
 @pytest.mark.parametrize("varies_with", [set(), {0}, {1}, {0, 1}, {2}, {0, 2}], ids=str)
-def test_a_gate_is_asked_in_the_innermost_loop_that_it_varies_with(varies_with: set[int]):
-    kernel = gated_sum(varies_with)
+@pytest.mark.parametrize("kind", ["loop", "row", "lane"])
+def test_a_gate_is_asked_in_the_innermost_loop_that_it_varies_with(kind: str, varies_with: set[int]):
+    """Of rows and lanes the state is kept; where a gate is on loops alone, the next one has no turns."""
+    kernel = gated_sum(varies_with, kind)
     loops = build(kernel, FUSING)
     (choice,) = listed(loops, ops.WHERE)
     innermost = max((number + 1 for number in varies_with), default=0)
@@ -73,7 +75,8 @@ def test_a_gate_is_asked_in_the_innermost_loop_that_it_varies_with(varies_with: 
     memory[2][:] = np.where(np.arange(20) % 4 == 3, np.inf, memory[2])  # there the gate is false
 
     verify(loops, "LOOP")
-    assert {(number,) for number in (0, *range(1, innermost + 1))} == {r.arg[0] for r in choice.ranges}
+    assert (kind == "loop" and innermost < 3) == (choice.dtype is dtypes.index)
+    assert innermost == max(r.arg[0][0] for r in choice.ranges)
     found = interpreted(loops, memory)[0]
     assert 0 == found[3]
     np.testing.assert_allclose(found, interpreted(kernel, memory)[0], atol=1e-5)
