@@ -27,6 +27,9 @@ from lazulite.ir.uop import UOp
 from lazulite.kernel.nest import extent
 
 _PLAIN = ops.ELEMENTWISE | {ops.LOAD, ops.STORE, ops.MMA}
+_GATES = frozenset({ops.LT, ops.LE, ops.AND})
+_Row = Callable[[At, Key], str | None]
+"""What writes a row of a node, and gives its value if it has one."""
 _MANY = 4
 """From how many rows on it takes less to ask once what they share."""
 
@@ -112,23 +115,40 @@ class Writer(FunctionWriter):
                 if result is not None:
                     known[key] = result
 
-    def _writer_of_many(self, node: UOp) -> Callable[[At, Key], str | None]:
+    def _writer_of_many(self, node: UOp) -> _Row:
         """What writes one of many rows of a node, and gives its value if it has one."""
-        write: Callable[[At, Key], str | None] | None = None
+        write: _Row | None = None
         if node.op is ops.LOAD and not self.form(node).units:
             write = self.loads(node)
         elif node.op in ops.ELEMENTWISE:
-            write = self.elements(node)
+            write = self._unless_known(node, self.elements(node))
         elif node.op is ops.STORE and not (
             self.form(node).units or node in self.blocks or self.runs_in_every_chunk(node)
         ):
             write = self.stores(node)
         return write or self._writer_of(node)
 
-    def _writer_of(self, node: UOp) -> Callable[[At, Key], str | None]:
+    def _writer_of(self, node: UOp) -> _Row:
         """The same where rows have nothing to share."""
         write = self._way_of_writing(node)
-        return lambda at, _: write(node, at)
+        return self._unless_known(node, lambda at, _: write(node, at))
+
+    def _unless_known(self, node: UOp, write: _Row) -> _Row:
+        """What writes a gate, or a choice, but for the rows where the gate is known: only some are at a border."""
+        gate = node.src[0] if node.op is ops.WHERE else node
+        if gate.op not in _GATES or gate.dtype is not dtypes.bool or not self.form(gate).rows:
+            return write
+        lanes, truth = self.form(node).lanes, self.known.truth
+        bits = self.index_bits(node, lanes)
+
+        def written(at: At, key: Key) -> str | None:
+            known = truth(gate, at)
+            if known is None:
+                return write(at, key)
+            value = UOp.const(dtypes.bool, known) if node is gate else node.src[1 if known else 2]
+            return self.operand(value, at, lanes, bits)
+
+        return written
 
     def _way_of_writing(self, node: UOp) -> Callable[[UOp, At], str | None]:
         """What writes the node at any of its rows."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from lazulite.ir import ops
-from lazulite.ir.bounds import linear
+from lazulite.ir.bounds import Interval, Linear, difference, linear
 from lazulite.ir.dtype import Scalar, dtypes
 from lazulite.ir.uop import UOp, toposort
 from lazulite.kernel.nest import extent
@@ -37,6 +37,8 @@ def static_values(node: UOp, at: Mapping[UOp, int], lane: UOp | None) -> list[Sc
 K = TypeVar("K")
 _Form = tuple[int, list[tuple[UOp, int]]]
 """An index as a constant and multiples of ranges."""
+_Span = tuple[Interval, list[tuple[UOp, int]]]
+"""A difference: the interval of all but its rows, and multiples of these."""
 
 
 class Static:
@@ -44,6 +46,7 @@ class Static:
 
     def __init__(self) -> None:
         self._forms: dict[UOp, _Form | None] = {}
+        self._spans: dict[UOp, _Span] = {}
 
     def lanes(self, node: UOp, at: Mapping[UOp, int], lane: UOp | None) -> list[Scalar]:
         """The value in each lane; one value where there are no lanes."""
@@ -72,6 +75,29 @@ class Static:
         starts = {key: constant + sum([factor * at[r] for r, factor in rows]) for at, key in points}
         return starts, sum([factor for r, factor in terms if r is lane])
 
+    def truth(self, gate: UOp, at: Mapping[UOp, int]) -> bool | None:
+        """What a gate is at a row whatever the loops and lanes; None where that depends on these.
+
+        Recursion is as deep as a gate has conditions.
+        """
+        if gate.op is ops.AND:
+            either = [self.truth(source, at) for source in gate.src]
+            return False if False in either else None if None in either else True
+        if gate.op not in (ops.LT, ops.LE) or gate.src[0].dtype is not dtypes.index:
+            return None
+        (low, high), rows = self._span(gate)
+        limit = (gate.op is ops.LE) - sum([factor * at[r] for r, factor in rows])
+        return True if high < limit else False if low >= limit else None
+
+    def _span(self, gate: UOp) -> _Span:
+        """By how much the left side of a comparison is larger than the right one."""
+        if gate not in self._spans:
+            form = difference(*gate.src)
+            rows = [(term, factor) for term, factor in form.terms.items() if _is_row(term)]
+            rest = Linear(form.constant, {term: factor for term, factor in form.terms.items() if not _is_row(term)})
+            self._spans[gate] = rest.bounds, rows
+        return self._spans[gate]
+
     def _form(self, node: UOp) -> _Form | None:
         """None where an index is not linear."""
         if node.dtype is not dtypes.index:
@@ -81,6 +107,10 @@ class Static:
             plain = all(term.op is ops.RANGE for term in form.terms)
             self._forms[node] = (form.constant, list(form.terms.items())) if plain else None
         return self._forms[node]
+
+
+def _is_row(term: UOp) -> bool:
+    return term.op is ops.RANGE and term.arg[1] == "row"
 
 
 def _line(form: _Form, at: Mapping[UOp, int], lane: UOp | None) -> tuple[int, int]:

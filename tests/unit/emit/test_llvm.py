@@ -20,6 +20,7 @@ from support.kernels import (
     TARGETS,
     assert_close,
     compiled,
+    input_gradient,
     interpreted,
     legal,
     load,
@@ -189,6 +190,16 @@ def test_a_tile_is_one_node_and_many_instructions():
 
     assert 1 == sum(node.op in (ops.FMA, ops.MUL) and node.dtype.is_float for node in linear.src)
     assert 8 <= text.count("llvm.fma") or 8 <= text.count("fmul")
+
+
+def test_rows_that_no_border_is_near_have_no_gate():
+    """Of a row of seven pixels, the first may be without a left neighbour and the last without a right one."""
+    steps = (Tile((3,)), Split((1,), 16), Vectorize((1, 1)))
+    text = Writer(lowered(input_gradient(1, 16, 4, 5, 7), TARGETS["widest"], steps), "kernel").write()
+    choices = [line for line in text.splitlines() if "select i1" in line and "float" in line]
+
+    assert 7 == text.count("llvm.fma.v16f32(") - 1
+    assert 2 == len(choices)
 
 
 def test_indices_may_be_negative_inside():

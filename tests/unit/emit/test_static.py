@@ -1,9 +1,14 @@
 """Values that are known while code is written."""
 
+from operator import le, lt, mul
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lazulite.emit.static import Static, static_values, stride
+from lazulite.ir import ops
+from lazulite.ir.dtype import dtypes
+from lazulite.ir.uop import UOp, index
 from support.index_grid import loop
 
 ROW, LANE = loop(3, 0, "row"), loop(8, 1, "lane")
@@ -20,6 +25,38 @@ def test_each_lane_has_the_value_of_its_turn(node, row):
 
 def test_a_value_without_lanes_is_one_value():
     assert [8] == Static().lanes(ROW * 4, {ROW: 2}, LANE)
+
+
+TURN = loop(4, 2, "loop")
+gates = st.recursive(
+    st.builds(
+        lambda factors, limit, compare: compare(sum(map(mul, (ROW, LANE, TURN), factors), limit), index(0)),
+        st.lists(st.integers(-2, 2), min_size=3, max_size=3),
+        st.integers(-9, 9).map(index),
+        st.sampled_from([lt, le]),
+    ),
+    lambda inner: st.builds(lambda a, b: a & b, inner, inner),
+    max_leaves=3,
+)
+
+
+@given(gates, st.integers(0, 2))
+def test_a_gate_that_is_known_at_a_row_is_so_for_all_loops_and_lanes(gate, row):
+    known = Static().truth(gate, {ROW: row})
+    places = [{ROW: row, LANE: lane, TURN: turn} for lane in range(8) for turn in range(4)]
+    found = {bool(static_values(gate, at, None)[0]) for at in places}
+
+    assert known is None or {known} == found
+    if gate.op is not ops.AND:
+        assert (known is None) == (len(found) > 1)
+
+
+def test_a_gate_on_data_is_not_known():
+    flag = UOp(ops.SCALAR, dtypes.bool, (), (0, None, None))
+
+    assert None is Static().truth(flag, {})
+    assert None is Static().truth(flag & (ROW < 1), {ROW: 0})
+    assert False is Static().truth(flag & (ROW < 1), {ROW: 1})
 
 
 def test_a_constant_step_is_found():
