@@ -79,7 +79,8 @@ def find_axis(parts: Statements, first: UOp) -> Axis:
                 raise Refused("an intermediate is read across the axis")
             for k, each in enumerate(accesses):
                 pending += [(k, _walker(other, stride)) for also, other, _ in each if also is memory]
-    if any(not store.ranges.isdisjoint(along[-1]) for store in parts.kernels[-1].src):
+    results = range(len(parts.memory), len(parts.kernels))
+    if any(not store.ranges.isdisjoint(along[number]) for number in results for store in parts.kernels[number].src):
         raise Refused("results have the axis")
     return Axis(first.src[0], tuple(map(frozenset, along)), strides)
 
@@ -110,6 +111,8 @@ class _Strips:
         self.scratch: list[UOp] = []
         self.memory: list[UOp] = []
         self.kernels: list[UOp] = []
+        self.results: list[UOp] = []
+        """The statements that write results, which come after all others."""
         self.totals: dict[UOp, UOp] = {}
         self.scales = Scales()
         self.copies: dict[UOp, tuple[UOp, UOp]] = {}
@@ -131,7 +134,7 @@ class _Strips:
         strip = UOp(ops.RANGE, dtypes.index, (self._in_loops(self.turns),), ((*last, 0), "loop"))
         return Statements(
             (*parts.shared, strip), (*parts.scalars, self.turn), tuple(self.scratch), tuple(self.memory),
-            tuple(self.kernels), self.totals,
+            (*self.kernels, *self.results), self.totals,
         )  # fmt: skip
 
     def _in_loops(self, expression: UOp) -> UOp:
@@ -169,7 +172,7 @@ class _Strips:
             self._intermediate(number, done[old])
         else:
             stores = [done[s] if s.src[0] in self.totals else self._at_last(done[s]) for s in old.src]
-            self.kernels.append(old.replace(src=tuple(stores)))
+            self.results.append(old.replace(src=tuple(stores)))
 
     def _totals(self, kernel: UOp) -> dict[UOp, UOp]:
         """The sums that are results as they are, with their stores: the memory of these, which nobody else reads, keeps

@@ -193,6 +193,30 @@ def test_a_result_as_long_as_the_axis_is_refused():
         block_statements(kernel, [Strip(axis(kernel), 4)])
 
 
+@pytest.mark.parametrize("turned", [False, True])
+def test_so_is_any_of_several_results(turned: bool):
+    stores = ["p0[i*2 + d] = sum(after(s0, j)[m] * p2[m*2 + d] for m)", "p1[i*8 + w] = after(s0, j)[w]"]
+    first, second = reversed(stores) if turned else stores
+    kernel = parse(f"""
+        kernel
+        param p0 float32[8]
+        param p1 float32[32]
+        param p2 float32[16]
+        param p3 float32[32]
+        scratch s0 float32[8] align 64
+        loop i in 0..4
+        loop d in 0..2
+        loop m in 0..8
+        loop w in 0..8
+        loop j in 0..8
+            s0[j] = exp(p3[i*8 + j])
+        {first}
+        {second}
+        """)
+    with pytest.raises(StageError, match="results have the axis"):
+        block_statements(kernel, [Strip(axis(kernel), 4)])
+
+
 def two_sums(rows: int = 4, keys: int = 12, size: int = 3, total: str = "{}") -> UOp:
     """Two sums over one intermediate, each a result in loops of its own."""
     first, second = (total.format(f"sum(after(s0, j)[{r}] * p3[{r}*{size} + {d}] for {r})") for r, d in ("vd", "we"))
@@ -230,6 +254,13 @@ def test_a_sum_that_is_a_result_adds_up_where_that_lies(total: str, scratch: int
     assert_close(interpreted(kernel, memory), interpreted(strips, memory))
     for target in TARGETS.values():
         assert_close(interpreted(kernel, memory), compiled(strips, target, choose(strips, target), memory))
+
+
+def test_running_sums_of_all_results_come_before_the_first_result():
+    kernel = two_sums(total="{} * 2.0")
+    strips = block_statements(kernel, [Strip(axis(kernel), 4)])
+
+    assert {ops.PARAM} == {store.src[0].op for store in strips.src}
 
 
 def test_a_result_that_somebody_reads_does_not_hold_sums_before_they_are_done():
