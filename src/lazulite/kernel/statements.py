@@ -82,16 +82,22 @@ def split_statements(root: UOp) -> Statements:
 
 
 def _results(root: UOp, shared: Collection[UOp]) -> list[list[UOp]]:
-    """The stores of results: those with loops in common are one statement, which those without loops join."""
+    """The stores of results: those with loops in common are one statement, the first of which has those without loops,
+    too."""
     groups: list[tuple[set[UOp], list[UOp]]] = []
+    plain: list[UOp] = []
     for store in root.src:
         own = {n for n in toposort(store, enter=lambda n: n.op is not ops.AFTER) if n.op is ops.RANGE}
         loops, stores = own.difference(shared), [store]
-        for group in [each for each in groups if not loops or not each[0] or not loops.isdisjoint(each[0])]:
+        for group in [each for each in groups if not loops.isdisjoint(each[0])]:
             groups.remove(group)
             loops, stores = loops | group[0], [*group[1], *stores]
-        groups.append((loops, stores))
-    return [stores for _, stores in groups]
+        if loops:
+            groups.append((loops, stores))
+        else:
+            plain.append(store)
+    first, *rest = [stores for _, stores in groups] or [[]]
+    return [[*first, *plain], *rest]
 
 
 def _arguments(shared: Sequence[UOp], scratch: Sequence[UOp], first: int) -> tuple[list[UOp], list[UOp]]:

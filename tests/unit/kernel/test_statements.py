@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from random import Random
 
 import numpy as np
+import pytest
 
 from lazulite.ir import ops
 from lazulite.ir.canonical import canonical
@@ -87,6 +89,33 @@ def test_results_in_loops_of_their_own_are_statements_of_their_own():
     assert 2 == results("p1[i*2 + e] = after(s0, j)[e]")
     assert 1 == results("p1[i*2 + d] = after(s0, j)[d] + 1.0")  # in the same loops
     assert 1 == results("p1[i] = p2[i]")  # in none
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_a_result_in_no_loops_joins_one_statement_wherever_it_stands(order: tuple[int, ...]):
+    stores = ["p0[i*2 + d] = after(s0, j)[d]", "p1[i*2 + e] = after(s0, j)[e]", "p3[i] = p2[i]"]
+    first, second, third = [stores[n] for n in order]
+    parts = split_statements(
+        parse(f"""
+        kernel
+        param p0 float32[8]
+        param p1 float32[8]
+        param p2 float32[4]
+        param p3 float32[4]
+        scratch s0 float32[2] align 64
+        loop i in 0..4
+        loop d in 0..2
+        loop e in 0..2
+        loop j in 0..2
+            s0[j] = p2[i]
+        {first}
+        {second}
+        {third}
+        """)
+    )
+
+    assert [2, 1] == [len(kernel.src) for kernel in parts.kernels[1:]]
+    assert parts == split_statements(join_statements(parts))
 
 
 def test_a_kernel_without_intermediates_is_one_statement():
