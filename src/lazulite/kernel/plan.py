@@ -101,8 +101,10 @@ def rows_of(r: UOp, most: int) -> int:
 
 
 def open_rows(size: UOp, most: int) -> int:
-    """The same where the number of turns is an expression."""
-    return next((rows for rows in range(most, most // 2, -1) if grain(size) % rows == 0), most)
+    """The same where the number of turns is an expression: what divides all of its values, else what leaves least of
+    the last block empty at the largest."""
+    blocks = -(-int(size.vmax) // most)
+    return next((rows for rows in range(most, most // 2, -1) if grain(size) % rows == 0), -(-int(size.vmax) // blocks))
 
 
 def whole_rows(extent: int, most: int) -> int | None:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.uop import UOp
-from lazulite.kernel.plan import Plan, rows_of
+from lazulite.kernel.plan import Plan, open_rows, rows_of
 from support.kernels import loop
 
 extents, lanes, rows = st.integers(1, 300), st.sampled_from([2, 4, 8, 16]), st.integers(1, 6)
@@ -50,3 +50,12 @@ def test_rows_of_a_range_without_a_number_are_those_of_its_blocks(grain, most):
     (part,) = Plan().open_rows((0,), size, most)
 
     assert part.rows == rows_of(UOp(ops.RANGE, dtypes.index, (size,), ((0,), "loop")), most)
+
+
+@given(st.integers(1, 100), st.integers(1, 28))
+def test_as_little_as_can_be_of_the_last_block_is_empty_where_no_number_divides_all_sizes(largest, most):
+    rows = open_rows(UOp(ops.SCALAR, dtypes.index, (), (0, 0, largest)), most)
+    blocks = -(-largest // most)
+
+    assert rows <= most
+    assert 0 <= blocks * rows - largest < blocks
