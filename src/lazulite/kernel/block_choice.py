@@ -55,12 +55,13 @@ def choose_blocks(kernel: UOp, target: Target, choose: Choose) -> tuple[Step, ..
     return tuple(steps)
 
 
-def _still(statement: UOp, parts: Statements, room: int) -> frozenset[UOp]:
-    """The operands of products that are the same for all blocks, and small enough to be copied as a whole."""
+def _still(statement: UOp, parts: Statements, room: int) -> dict[UOp, int]:
+    """The operands of products that are the same for all blocks, and small enough to be copied as a whole, each with
+    the number of blocks."""
     products = [n for n in nodes_of(statement) if contraction(n) is not None]
     loads = [n for p in products for n in toposort(p.src[0]) if n.op is ops.LOAD and n.src[0] not in parts.memory]
     alike = [n for n in loads if _indices(n).isdisjoint(parts.scalars[-1:])]
-    return frozenset([n for n in alike if _bytes(n) <= room])
+    return {n: prod(map(extent, parts.shared[-1:])) for n in alike if _bytes(n) <= room}
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ is not linear in the range.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from lazulite.analysis.kinds import own_cost
@@ -36,8 +36,8 @@ class KernelFacts:
 
     sink: UOp
     target: Target
-    still: frozenset[UOp] = frozenset()
-    """Loads that are the same in all turns of the loop around a statement, so that one copy serves all of them."""
+    still: Mapping[UOp, int] = field(default_factory=dict)
+    """Loads of which one copy serves several turns of the loop around a statement, and how many."""
 
     @cached_property
     def nodes(self) -> list[UOp]:

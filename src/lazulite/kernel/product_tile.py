@@ -171,10 +171,8 @@ def _copy_cost(facts: KernelFacts, load: UOp, lane: UOp, panel: int) -> float:
         return 0.0
     if facts.stride(load, lane) == 1:
         return _COPY * elements(load)
-    if load in facts.still:
-        return 0.0
     near = any(facts.stride(load, r) == 1 for r in load.ranges)
-    return (_TRANSPOSE if near else _GATHER) * count(load.ranges)
+    return (_TRANSPOSE if near else _GATHER) * count(load.ranges) / facts.still.get(load, 1)
 
 
 def _scalar_cost(facts: KernelFacts, load: UOp, node: UOp) -> float:

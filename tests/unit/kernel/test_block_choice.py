@@ -80,15 +80,17 @@ def test_keys_are_copied_once_for_all_blocks():
     assert 4 == len(stage.axes)
 
 
-@pytest.mark.parametrize("causal", [False, True])
-def test_keys_give_the_vectors_where_one_copy_across_serves_all_blocks(causal: bool):
-    """Where a mask leaves a block some of them, too."""
-    kernel = attention(heads=8, rows=1024, keys=1024, size=64, causal=causal)
+@pytest.mark.parametrize(
+    ("rows", "causal", "along_keys"), [(1024, False, True), (1024, True, True), (16, False, False)]
+)
+def test_keys_give_the_vectors_where_one_copy_across_serves_several_blocks(rows: int, causal: bool, along_keys: bool):
+    """Where a mask leaves a block some of them, too; where there is one block only, its rows give the vectors."""
+    kernel = attention(heads=8, rows=rows, keys=1024, size=64, causal=causal)
     first = [step.step for step in choose(kernel, WIDEST) if isinstance(step, Within) and step.statement == 0]
     (scores,) = [step for step in first if isinstance(step, Vectorize)]
     (keys,) = split_statements(kernel).kernels[0].src[0].src[1].ranges
 
-    assert scores.range[: len(keys.arg[0])] == keys.arg[0]
+    assert along_keys == (scores.range[: len(keys.arg[0])] == keys.arg[0])
 
 
 @pytest.mark.parametrize("name", TARGETS)
