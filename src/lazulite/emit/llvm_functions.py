@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from lazulite.emit.llvm_loops import LoopWriter
-from lazulite.emit.llvm_text import Text
+from lazulite.emit.llvm_text import Text, Typed
 from lazulite.emit.llvm_types import type_name
 from lazulite.emit.llvm_values import Key
 from lazulite.ir import ops
@@ -36,23 +36,23 @@ class _Arguments(dict[UOp, dict[Key, str]]):
     def __init__(self, writer: FunctionWriter) -> None:
         super().__init__()
         self.writer, self.around, self.caller = writer, writer.values, writer.text
-        self.passed: dict[str, tuple[str, str]] = {}
-        """For each value from outside its type, and the name of the argument."""
+        self.passed: dict[Typed, str] = {}
+        """The name of the argument for each value from outside."""
 
     def __missing__(self, node: UOp) -> dict[Key, str]:
         kind, found = self.writer.type_of(node), dict[Key, str]()
         for key, value in self.around[node].items():
-            _, found[key] = self.passed.setdefault(value, (kind, f"%given{len(self.passed)}"))
+            found[key] = self.passed.setdefault((kind, value), f"%given{len(self.passed)}")
         self[node] = found
         return found
 
     @property
     def parameters(self) -> str:
-        return ", ".join([f"{kind} {name}" for kind, name in self.passed.values()])
+        return ", ".join([f"{kind} {name}" for (kind, _), name in self.passed.items()])
 
     @property
     def operands(self) -> str:
-        return ", ".join([f"{kind} {value}" for value, (kind, _) in self.passed.items()])
+        return ", ".join([f"{kind} {value}" for kind, value in self.passed])
 
 
 class FunctionWriter(LoopWriter):
