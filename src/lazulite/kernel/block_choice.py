@@ -144,8 +144,8 @@ def _threads(parts: Statements, steps: Sequence[Step]) -> list[Parallel]:
 
 
 def _scratch(parts: Statements) -> int:
-    """The scratch memory of a row."""
-    return sum(memory.arg[1][0] * memory.dtype.itemsize for memory in set(parts.memory))
+    """The scratch memory of a row, but for single numbers."""
+    return max(1, sum(m.arg[1][0] * m.dtype.itemsize for m in set(parts.memory) if m.arg[1][0] > 1))
 
 
 def _rows(size: int, turns: int, aim: int, target: Target) -> int:

@@ -99,14 +99,20 @@ def _put_side_by_side(left: KernelList, node: UOp) -> None:
 
 
 def _beside(left: KernelList, first: int, last: int, node: UOp) -> None:
-    """Have a kernel also compute what an earlier one stores, block by block, if both read the value alike."""
+    """Have a kernel also compute what an earlier one stores, block by block, if both read the value alike: in its own
+    place, or in that of the earlier one if the result is wanted before."""
     one, other = left.kernels[first], left.kernels[last]
     if len(one.sink.src) != 1 or len(one.sink.src[0].src) != 3:
         return
-    if left.is_needed(first, last) or left.is_disturbed(first, last):
+    if any(memory in other.reads for memory, _ in one.writes):
+        return
+    wanted = left.is_needed(first, last)
+    if not left.can_move(last, first) if wanted else left.is_disturbed(first, last):
         return
     block = cut_beside(one.sink.src[0], other.sink, _loads_of(one, node), _loads_of(other, node))
-    if block is not None:
+    if block is not None and wanted:
+        left.move(last, first, _side_by_side(one, other, block))
+    elif block is not None:
         left.join(first, [(last, _side_by_side(one, other, block))])
 
 

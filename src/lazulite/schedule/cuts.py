@@ -128,17 +128,17 @@ def cut_beside(store: UOp, other: UOp, loads: Sequence[UOp], loads_of_other: Seq
     if written is None or theirs is None or len(other.src) != 1:
         return None
     shared: dict[UOp, UOp] = {}
-    for (r, stride), (partner, same) in zip(written.items(), theirs.items(), strict=False):
+    for r, partner in zip(written, theirs, strict=False):
         walks = {linear(load.src[1]).terms.get(r) for load in loads}
         if walks == {None}:
             break
         alike = walks == {linear(load.src[1]).terms.get(partner) for load in loads_of_other} and len(walks) == 1
-        if not alike or stride != same or not _are_alike(r, partner):
+        if not alike or not _are_alike(r, partner):
             return None
         shared[r] = partner
     inner = {stride: r for r, stride in written.items() if r not in shared}
     known = _shared_by_others(other)
-    if not shared or not inner or (known and known != frozenset(shared.values())):
+    if not shared or (known and known != frozenset(shared.values())):
         return None
     return Cut(shared, math.prod(map(extent_of, inner.values())), math.prod(map(extent_of, shared)), _packed(inner))
 

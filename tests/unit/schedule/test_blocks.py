@@ -195,6 +195,15 @@ def test_a_kernel_that_makes_the_scores_stores_their_maximum_and_sum():
     assert [4 * 512 * 32, 4 * 512, 4 * 512] in [sorted(sizes, reverse=True) for sizes in stores]
 
 
+def test_scores_are_made_three_times_though_nobody_asks_for_the_result():
+    """Their sum is wanted before the weighted values are: the kernel that makes both runs in its place."""
+    kernels = scheduled(gradients()[1:], cache=1 << 21).kernels
+    stores = [[store.src[0].arg[1][0] for store in kernel.src] for kernel in kernels]
+
+    assert [4 * 512 * 32, 4 * 512, 4 * 512] in [sorted(sizes, reverse=True) for sizes in stores]
+    assert 3 == sum(any(n.op is ops.SCRATCH for n in toposort(kernel)) for kernel in kernels)
+
+
 def test_powers_that_are_only_added_up_wait_nowhere():
     scores = matmul(buffer(1, 512, 16), buffer(2, 16, 96))
     powers = UOp.apply(ops.EXP, scores - expanded(reduced(scores, 1, op=ops.MAX), *scores.shape))
