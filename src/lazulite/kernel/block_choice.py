@@ -145,7 +145,7 @@ def _threads(parts: Statements, steps: Sequence[Step]) -> list[Parallel]:
 
 def _scratch(parts: Statements) -> int:
     """The scratch memory of a row, but for single numbers."""
-    return max(1, sum(m.arg[1][0] * m.dtype.itemsize for m in set(parts.memory) if m.arg[1][0] > 1))
+    return max(1, sum([int(m.arg[1][0]) * m.dtype.itemsize for m in set(parts.memory) if m.arg[1][0] > 1]))
 
 
 def _rows(size: int, turns: int, aim: int, target: Target) -> int:

@@ -204,6 +204,20 @@ def test_scores_are_made_three_times_though_nobody_asks_for_the_result():
     assert 3 == sum(any(n.op is ops.SCRATCH for n in toposort(kernel)) for kernel in kernels)
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+@pytest.mark.parametrize("wanted", [(1,), (2,), (3,), (1, 2), (2, 3), (0, 1), (1, 2, 3), (0, 1, 2, 3)], ids=str)
+def test_no_kernel_reads_an_intermediate_that_it_stores(wanted: tuple[int, ...], dtype: type):
+    """Kernels that read a value alike become one only if neither waits for what the other one makes."""
+    q, upstream = (Tensor(np.ones((4, 512, 16), dtype)).realize() for _ in range(2))
+    k, v = (Tensor(np.ones((2, 512, 16), dtype)).realize() for _ in range(2))
+    result = q.scaled_dot_product_attention(k, v, enable_gqa=True)
+    outputs = [result, *(result * upstream).sum().gradient(q, k, v)]
+    found = scheduled([outputs[number].uop for number in wanted], cache=1 << 21)
+
+    for kernel in found.schedule.kernels:
+        assert kernel.reads.isdisjoint([memory for memory, _ in kernel.writes])
+
+
 def test_powers_that_are_only_added_up_wait_nowhere():
     scores = matmul(buffer(1, 512, 16), buffer(2, 16, 96))
     powers = UOp.apply(ops.EXP, scores - expanded(reduced(scores, 1, op=ops.MAX), *scores.shape))
