@@ -40,6 +40,8 @@ class Gate(NamedTuple):
     text: str
     vector: bool
     never: bool
+    only: int | None = None
+    """The lane where it may, if it is known that there is but one."""
 
 
 OPEN = Gate("", False, False)
@@ -280,8 +282,17 @@ class MemoryWriter(ValueWriter):
         self.text.open(after)
 
     def _write(self, place: Place, gate: Gate, data: str, dtype: DType, lanes: int) -> None:
+        """Store data.
+
+        One lane alone is written as a number: of a masked store of truncated data where one bit of the mask is set
+        the code generator makes one that is as wide as the data was before.
+        """
         element, size = stored_type(dtype), dtype.itemsize
         kind = f"<{lanes} x {element}>" if lanes else element
+        if gate.only is not None and place.step == 1:
+            data = self.text.define(f"extractelement {kind} {data}, i64 {gate.only}")
+            place, gate = Place(self.offset(place.pointer, gate.only * size), 0, [0], "", 64), OPEN
+            kind, lanes = element, 0
         mask = gate if gate.vector else OPEN
         if lanes and place.step == -1 and not mask.vector:
             data = self.text.shuffle(kind, data, range(lanes - 1, -1, -1))
@@ -360,6 +371,8 @@ class MemoryWriter(ValueWriter):
                 return OPEN
             if not any(known):
                 return Gate("", False, True)
+            if lanes and sum(map(bool, known)) == 1:
+                return Gate(self.operand(node, at, lanes, 64), True, False, known.index(True))
         return Gate(self.operand(node, at, lanes, 64), bool(lanes), False)
 
     def _mask(self, gate: Gate, lanes: int) -> str:

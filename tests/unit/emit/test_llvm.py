@@ -256,3 +256,17 @@ def test_every_lane_counts_in_what_is_reduced_of_products_of_bytes(machine, type
         found = compiled(kernel, TARGETS[machine], (Vectorize((0,)),), memory)
 
         assert_close(interpreted(kernel, memory), found)
+
+
+@pytest.mark.parametrize("machine", TARGETS)
+@pytest.mark.parametrize("dtype", [dtypes.uint8, dtypes.int16, dtypes.float32], ids=str)
+@pytest.mark.parametrize("columns", [17, 18, 31])
+def test_a_vector_that_ends_a_row_leaves_what_comes_next_alone(machine: str, dtype: DType, columns: int):
+    """The code generator writes a masked vector of truncated numbers too wide where the mask has one lane."""
+    i, j = loop(0, 3), loop(1, columns)
+    value = load(param(1, 3 * 32, dtypes.int32), i * 32 + j)
+    kernel = sink(store(param(0, 3 * columns + 8, dtype), i * columns + j, value.cast(dtype)))
+    memory = random_memory(kernel, Random(columns))
+    steps = (Split((1,), 32), Split((1, 1), 16), Tile((1, 1, 0)), Vectorize((1, 1, 1)))
+
+    assert_close(interpreted(kernel, memory), compiled(kernel, TARGETS[machine], steps, memory))
