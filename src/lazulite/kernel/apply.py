@@ -251,7 +251,7 @@ def _turns(nest: _Nest, ranges: dict[Name, UOp], name: Name) -> UOp:
         return leaf.size
     size, factor = nest.splits[split]
     outer = [part for part in nest.order if part[: len(name)] == (*split, 0) and nest.leaves[part].extent != 1]
-    if grain(size) % factor == 0:
+    if size.op is not ops.CONST or size.value % factor == 0:
         return leaf.size
     if any(part not in ranges or not is_looping(ranges[part]) for part in outer):
         return leaf.size

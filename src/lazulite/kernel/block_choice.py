@@ -23,7 +23,7 @@ from lazulite.ir.uop import UOp, nodes_of, toposort
 from lazulite.kernel.apply import loops_after
 from lazulite.kernel.blocks import block_statements
 from lazulite.kernel.facts import KernelFacts
-from lazulite.kernel.nest import by_order, count, extent
+from lazulite.kernel.nest import by_order, count, extent, is_fixed
 from lazulite.kernel.statements import Statements, split_statements
 from lazulite.kernel.steps import Block, Name, Parallel, Partition, Stage, Step, Strip, Within
 
@@ -60,7 +60,7 @@ def _still(statement: UOp, parts: Statements, room: int) -> dict[UOp, int]:
     the number of blocks."""
     products = [n for n in nodes_of(statement) if contraction(n) is not None]
     loads = [n for p in products for n in toposort(p.src[0]) if n.op is ops.LOAD and n.src[0] not in parts.memory]
-    alike = [n for n in loads if _indices(n).isdisjoint(parts.scalars[-1:])]
+    alike = [n for n in loads if all(map(is_fixed, n.ranges)) and _indices(n).isdisjoint(parts.scalars[-1:])]
     return {n: prod(map(extent, parts.shared[-1:])) for n in alike if _bytes(n) <= room}
 
 
