@@ -139,6 +139,10 @@ class Loop:
     reduces: bool
     kind: str
 
+    def is_of(self, name: Name) -> bool:
+        """Whether it is this range, or what is left of it."""
+        return self.name[: len(name)] == name
+
 
 def loops_after(kernel: UOp, steps: Iterable[Step]) -> list[Loop]:
     """The ranges that stay, outermost first, those of reductions last; the kernel is not rewritten."""
@@ -251,7 +255,7 @@ def _turns(nest: _Nest, ranges: dict[Name, UOp], name: Name) -> UOp:
         return leaf.size
     size, factor = nest.splits[split]
     outer = [part for part in nest.order if part[: len(name)] == (*split, 0) and nest.leaves[part].extent != 1]
-    if size.op is not ops.CONST or size.value % factor == 0:
+    if grain(size) % factor == 0:
         return leaf.size
     if any(part not in ranges or not is_looping(ranges[part]) for part in outer):
         return leaf.size

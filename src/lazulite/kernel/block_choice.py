@@ -20,10 +20,10 @@ from lazulite.base.errors import StageError
 from lazulite.ir import ops
 from lazulite.ir.target import Target
 from lazulite.ir.uop import UOp, nodes_of, toposort
-from lazulite.kernel.apply import loops_after
+from lazulite.kernel.apply import Loop, loops_after
 from lazulite.kernel.blocks import block_statements
 from lazulite.kernel.facts import KernelFacts
-from lazulite.kernel.nest import by_order, count, extent, is_fixed
+from lazulite.kernel.nest import by_order, count, extent
 from lazulite.kernel.statements import Statements, split_statements
 from lazulite.kernel.steps import Block, Name, Parallel, Partition, Stage, Step, Strip, Within
 
@@ -60,7 +60,7 @@ def _still(statement: UOp, parts: Statements, room: int) -> dict[UOp, int]:
     the number of blocks."""
     products = [n for n in nodes_of(statement) if contraction(n) is not None]
     loads = [n for p in products for n in toposort(p.src[0]) if n.op is ops.LOAD and n.src[0] not in parts.memory]
-    alike = [n for n in loads if all(map(is_fixed, n.ranges)) and _indices(n).isdisjoint(parts.scalars[-1:])]
+    alike = [n for n in loads if _indices(n).isdisjoint(parts.scalars[-1:])]
     return {n: prod(map(extent, parts.shared[-1:])) for n in alike if _bytes(n) <= room}
 
 
@@ -192,17 +192,22 @@ def _copies(facts: KernelFacts, steps: Sequence[Step], room: int) -> list[tuple[
     loops = loops_after(facts.sink, steps) if facts.still else []
     for load in sorted(facts.still, key=lambda load: load.src[0].arg[0]):
         ranges = by_order(load.ranges)
-        for names in product(*[_parts(r, steps) for r in ranges]):
-            parts = dict(zip(names, ranges, strict=True))
-            own = {loop: name for loop in loops for name in names if loop.extent > 1 and loop.name[: len(name)] == name}
-            apart = [loop for loop, name in own.items() if loop.kind == "lane" and (
-                coefficient(load.src[1], parts[name]) not in (0, 1) or 0 in loop.name[len(name) :])]  # fmt: skip
+        for parts in product(*[_parts(r, steps) for r in ranges]):
+            own = [loop for loop in loops if loop.extent > 1 and any(map(loop.is_of, parts))]
             size = load.dtype.itemsize * prod(loop.extent for loop in own)
+            apart = any(_lies_apart(load, r, loop, part) for r, part in zip(ranges, parts, strict=True) for loop in own)
             if apart and size <= room:
                 axes = [loop.name for kind in ("loop", "row", "lane") for loop in own if loop.kind == kind]
                 copies.append((Stage(load.src[0].arg[0], tuple(axes)), size))
                 room -= size
     return copies
+
+
+def _lies_apart(load: UOp, r: UOp, loop: Loop, part: Name) -> bool:
+    """Whether a loop of this part of a range is its lanes, and they are no neighbours in memory: along the range none
+    are, or lanes are blocks of turns."""
+    return loop.kind == "lane" and loop.is_of(part) and (
+        coefficient(load.src[1], r) not in (0, 1) or 0 in loop.name[len(part) :])  # fmt: skip
 
 
 def _parts(r: UOp, steps: Sequence[Step]) -> list[Name]:

@@ -96,14 +96,37 @@ def own_ranges(
 ) -> list[UOp]:
     """The same ranges for a nest of its own, of these kinds and, where given, sizes; a loop may end where one further
     out says."""
-    turns, table = {a: a.src[0] for a in axes} | dict(sizes or {}), dict[UOp, UOp]()
+    turns = {a: a.src[0] for a in axes} | dict(sizes or {})
+    table = _ranges(axes, turns, number, kinds)
     if any(size.op is not ops.CONST for size in turns.values()):
         known = set(toposort(value, enter=lambda n: n.op is not ops.RANGE))
-        turns = {a: _size_of(size, known) for a, size in turns.items()}
+        most = _ranges(axes, {a: _size_of(size, known) for a, size in turns.items()}, number, kinds)
+        table = most if _stays_inside(value, most) else table
+    return [table[a] for a in axes]
+
+
+def _ranges(
+    axes: Sequence[UOp], turns: Mapping[UOp, UOp], number: int, kinds: Mapping[UOp, str]
+) -> dict[UOp, UOp]:  # fmt: skip
+    table: dict[UOp, UOp] = {}
     for place, a in enumerate(by_order(axes)):
         size = turns[a] if turns[a].op is ops.CONST else substitute([turns[a]], table)[0]
         table[a] = UOp(ops.RANGE, dtypes.index, (size,), ((INNERMOST, number, place), kinds[a]))
-    return [table[a] for a in axes]
+    return table
+
+
+def _stays_inside(value: UOp, table: Mapping[UOp, UOp]) -> bool:
+    """Whether loads over these ranges read nothing beyond their memory: at turns that nobody wants they might."""
+    loads = [node for node in toposort(value, enter=lambda n: n.op is not ops.AFTER) if node.op is ops.LOAD]
+    places = replace_ranges([load.src[1] for load in loads], table)
+    sizes = [_size(load.src[0]) for load in loads]
+    return all(0 <= place.vmin and place.vmax < size for place, size in zip(places, sizes, strict=True))
+
+
+def _size(memory: UOp) -> int:
+    while memory.op is ops.AFTER:
+        memory = memory.src[0]
+    return int(memory.arg[1] if memory.op is ops.SCRATCH else memory.arg[1][0])
 
 
 def _size_of(turns: UOp, known: set[UOp]) -> UOp:

@@ -227,24 +227,25 @@ def _walked_alike(producer: Kernel, reader: Kernel, loads: Sequence[UOp], block:
     it makes of it, or to combine that, if no sum is made for each element."""
     if len(loads) != 1 or len(loads[0].src) > 2:
         return None
-    place, table = loads[0].src[1], dict(block.shared)
-    walked = {stride: r for r, stride in linear(place).terms.items()}
-    inner = {r: stride for r, stride in linear(producer.sink.src[0].src[1]).terms.items() if r not in block.shared}
-    for r, stride in inner.items():
-        partner = walked.get(stride)
-        if partner is None or partner.op is not ops.RANGE or partner.src[0] is not r.src[0]:
-            return None
-        table[r] = partner
-    own, shared = {table[r] for r in inner}, frozenset(block.shared.values())
-    if not own or len(walked) < len(place.ranges):
+    walked = {stride: r for r, stride in linear(loads[0].src[1]).terms.items()}
+    inner = {r: walked.get(stride) for r, stride in linear(producer.sink.src[0].src[1]).terms.items()
+             if r not in block.shared}  # fmt: skip
+    found = {r: p for r, p in inner.items() if p is not None and p.op is ops.RANGE and p.src[0] is r.src[0]}
+    alike = found and len(found) == len(inner) and len(walked) == len(loads[0].src[1].ranges)
+    if not alike or not _is_read_once(producer, reader, frozenset(found.values()), frozenset(block.shared.values())):
         return None
+    return {**block.shared, **found}
+
+
+def _is_read_once(producer: Kernel, reader: Kernel, own: frozenset[UOp], shared: frozenset[UOp]) -> bool:
+    """Whether what runs over these ranges of the reader runs over the shared ones only beside them, and adds up no sum."""
     sums = any(node.op is ops.REDUCE for node in toposort(producer.sink))
     for node in toposort(reader.sink):
         if node.op is ops.REDUCE or node.op is ops.STORE:
             ranges = node.src[node.op is ops.STORE].ranges
             if not own.isdisjoint(ranges) and (own != ranges - shared or (sums and node.op is ops.REDUCE)):
-                return None
-    return table
+                return False
+    return True
 
 
 def _moved(producer: Kernel, reader: Kernel, ranges: Mapping[UOp, UOp]) -> UOp:

@@ -79,6 +79,24 @@ def test_rows_behind_an_end_that_varies_read_the_last_row_and_store_nothing(leas
         assert plain == tiled
 
 
+@pytest.mark.parametrize("least", [0, 1])
+def test_loops_of_blocks_end_where_a_range_does_that_varies(least: int):
+    """Without a gate, and without turns behind the end."""
+    rows = UOp(ops.SCALAR, dtypes.index, (), (3, least, 9))
+    (r,) = [node for node in listed(matmul(9, 3, 4), ops.RANGE) if node.src[0].is_const(9)]
+    kernel = substitute([matmul(9, 3, 4)], {r: r.replace(src=(rows,))})[0]
+    blocks = apply(kernel, (Split(r.arg[0], 4), Split((*r.arg[0], 0), 2)))
+
+    assert all(len(node.src) == 3 for node in listed(blocks, ops.STORE))
+    for turns in {least, 1, 4, 6, 9}:
+        plain, blocked = (
+            {slot: list(values) for slot, values in random_memory(kernel, Random(0)).items()} for _ in "ab"
+        )
+        run_kernel(kernel, plain, {3: turns})
+        run_kernel(blocks, blocked, {3: turns})
+        assert plain == blocked
+
+
 def test_a_remainder_of_a_sum_of_products_adds_zeros_and_no_choice():
     assert not listed(apply(matmul(2, 3, 7), (Split((2,), 4), Tile((2, 1)))), ops.WHERE)
 

@@ -81,10 +81,10 @@ def test_keys_are_copied_once_for_all_blocks():
 
 
 @pytest.mark.parametrize(
-    ("rows", "causal", "along_keys"), [(1024, False, True), (1024, True, False), (16, False, False)]
+    ("rows", "causal", "along_keys"), [(1024, False, True), (1024, True, True), (16, False, False)]
 )
 def test_keys_give_the_vectors_where_one_copy_across_serves_several_blocks(rows: int, causal: bool, along_keys: bool):
-    """Where a mask leaves a block some of them, or there is one block only, its rows give the vectors."""
+    """Where a mask leaves a block some of them, too; where there is one block only, its rows give the vectors."""
     kernel = attention(heads=8, rows=rows, keys=1024, size=64, causal=causal)
     first = [step.step for step in choose(kernel, WIDEST) if isinstance(step, Within) and step.statement == 0]
     (scores,) = [step for step in first if isinstance(step, Vectorize)]

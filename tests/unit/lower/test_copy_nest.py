@@ -8,10 +8,13 @@ import pytest
 from lazulite.base.errors import StageError
 from lazulite.ir import ops
 from lazulite.ir.parse import parse
+from lazulite.ir.target import target
 from lazulite.kernel.apply import apply
+from lazulite.kernel.heuristic import choose
 from lazulite.kernel.steps import Split, Stage, Vectorize
 from lazulite.kernel.steps import parse as parse_steps
 from lazulite.lower.stage_memory import stage_memory
+from lazulite.pipeline import lower
 from support.kernels import (
     TARGETS,
     assert_close,
@@ -28,6 +31,7 @@ from support.kernels import (
     sink,
     store,
 )
+from support.statements import attention
 
 WINDOW = (Stage(1, ((4,), ((2,), (5,)), ((3,), (6,)))),)
 
@@ -88,3 +92,14 @@ def test_the_remainder_of_a_copy_gates_also_the_loads_that_say_where_others_load
 
     assert_close(expected, interpreted(lowered(kernel, TARGETS[machine], steps), memory))
     assert_close(expected, compiled(kernel, TARGETS[machine], steps, memory))
+
+
+@pytest.mark.parametrize("keys", [67, 72, 90])
+@pytest.mark.parametrize("l2", [1 << 16, 1 << 17])
+def test_a_copy_that_serves_blocks_of_any_length_reads_nothing_beyond_its_memory(keys: int, l2: int):
+    """One of the most turns that a block may have would, where the last strip is short: the interpreter refuses it."""
+    narrow = target("CPU:LLVM", ("avx2", "fma"), 1 << 12, l2)
+    kernel = attention(heads=1, rows=keys, keys=keys, size=4, causal=True)
+    memory = random_memory(kernel, Random(keys))
+
+    assert_close(interpreted(kernel, memory), interpreted(lower(kernel, narrow, choose(kernel, narrow)), memory))
