@@ -238,7 +238,7 @@ def _walked_alike(producer: Kernel, reader: Kernel, loads: Sequence[UOp], block:
 
 
 def _is_read_once(producer: Kernel, reader: Kernel, own: frozenset[UOp], shared: frozenset[UOp]) -> bool:
-    """Whether what runs over these ranges of the reader runs over none but the shared ones beside them, adding up no sum."""
+    """Whether what runs over these ranges of the reader runs over the shared ones and no others, and adds up no sum."""
     sums = any(node.op is ops.REDUCE for node in toposort(producer.sink))
     for node in toposort(reader.sink):
         if node.op is ops.REDUCE or node.op is ops.STORE:
