@@ -18,7 +18,14 @@ from lazulite.ir.uop import UOp, toposort
 from lazulite.ir.verify import verify
 from lazulite.kernel.blocks import block_statements
 from lazulite.kernel.heuristic import choose
-from lazulite.kernel.statements import close_loops, each_statement, has_statements, join_statements, split_statements
+from lazulite.kernel.statements import (
+    Statements,
+    close_loops,
+    each_statement,
+    has_statements,
+    join_statements,
+    split_statements,
+)
 from lazulite.kernel.steps import Block
 from support.kernels import assert_close, compiled, interpreted, load, loop, matmul, param, random_memory, sink, store
 from support.statements import attention
@@ -66,36 +73,9 @@ def test_taken_apart_again_the_statements_are_the_same():
     assert split_statements(kernel) == split_statements(join_statements(split_statements(kernel)))
 
 
-def test_results_in_loops_of_their_own_are_statements_of_their_own():
-    def results(second: str) -> int:
-        kernel = parse(f"""
-            kernel
-            param p0 float32[8]
-            param p1 float32[8]
-            param p2 float32[4]
-            scratch s0 float32[2] align 64
-            loop i in 0..4
-            loop d in 0..2
-            loop e in 0..2
-            loop j in 0..2
-                s0[j] = p2[i]
-            p0[i*2 + d] = after(s0, j)[d]
-            {second}
-            """)
-        parts = split_statements(kernel)
-        assert parts == split_statements(join_statements(parts))
-        return len(parts.kernels) - len(parts.scratch)
-
-    assert 2 == results("p1[i*2 + e] = after(s0, j)[e]")
-    assert 1 == results("p1[i*2 + d] = after(s0, j)[d] + 1.0")  # in the same loops
-    assert 1 == results("p1[i] = p2[i]")  # in none
-
-
-@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
-def test_a_result_in_no_loops_joins_one_statement_wherever_it_stands(order: tuple[int, ...]):
-    stores = ["p0[i*2 + d] = after(s0, j)[d]", "p1[i*2 + e] = after(s0, j)[e]", "p3[i] = p2[i]"]
-    first, second, third = [stores[n] for n in order]
-    parts = split_statements(
+def with_results(*stores: str) -> Statements:
+    """The statements of a kernel that fills scratch memory and stores these, in loops d and e or in none."""
+    return split_statements(
         parse(f"""
         kernel
         param p0 float32[8]
@@ -108,11 +88,28 @@ def test_a_result_in_no_loops_joins_one_statement_wherever_it_stands(order: tupl
         loop e in 0..2
         loop j in 0..2
             s0[j] = p2[i]
-        {first}
-        {second}
-        {third}
+        {"".join(f"{each}{chr(10)}        " for each in stores)}
         """)
     )
+
+
+IN_D, IN_E, IN_NONE = "p0[i*2 + d] = after(s0, j)[d]", "p1[i*2 + e] = after(s0, j)[e]", "p3[i] = p2[i]"
+
+
+@pytest.mark.parametrize(
+    ("second", "statements"), [(IN_E, 2), ("p1[i*2 + d] = after(s0, j)[d] + 1.0", 1), (IN_NONE, 1)],
+    ids=["in others", "in the same", "in none"],
+)  # fmt: skip
+def test_results_in_loops_of_their_own_are_statements_of_their_own(second: str, statements: int):
+    parts = with_results(IN_D, second)
+
+    assert statements == len(parts.kernels) - len(parts.scratch)
+    assert parts == split_statements(join_statements(parts))
+
+
+@pytest.mark.parametrize("stores", list(itertools.permutations([IN_D, IN_E, IN_NONE])))
+def test_a_result_in_no_loops_joins_one_statement_wherever_it_stands(stores: tuple[str, ...]):
+    parts = with_results(*stores)
 
     assert [2, 1] == [len(kernel.src) for kernel in parts.kernels[1:]]
     assert parts == split_statements(join_statements(parts))
