@@ -27,22 +27,3 @@ def split_gate(op: Op, value: UOp) -> tuple[UOp | None, UOp]:
         gate = value.src[0] if gate is None else gate & value.src[0]
         value = value.src[1]
     return gate, value
-
-
-def conjuncts(gate: UOp | None) -> list[UOp]:
-    """What must be true, each by itself, for a gate to be; nothing where there is none.
-
-    >>> from lazulite.ir.dtype import dtypes
-    >>> x, y, z = (UOp(ops.SCALAR, dtypes.bool, (), (number, None, None)) for number in range(3))
-    >>> conjuncts(x & (y & z)) == [x, y, z]
-    True
-    """
-    found: list[UOp] = []
-    pending = [] if gate is None else [gate]
-    while pending:
-        node = pending.pop()
-        if node.op is ops.AND:
-            pending += node.src[::-1]
-        else:
-            found.append(node)
-    return found

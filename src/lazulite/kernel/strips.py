@@ -175,15 +175,16 @@ class _Strips:
             self.results.append(old.replace(src=tuple(stores)))
 
     def _totals(self, kernel: UOp) -> dict[UOp, UOp]:
-        """The sums that are results as they are, with their stores: the memory of these, which nobody else reads, keeps
-        what the sums are up to a strip."""
+        """The sums that are results as they are, with their stores: the memory of these, which nobody else reads
+        or writes, keeps what the sums are up to a strip."""
         nodes = nodes_of(kernel)
         read = {n.src[0] for each in self.parts.kernels for n in nodes_of(each) if n.op is ops.LOAD}
+        results = [s.src[0] for each in self.parts.kernels[len(self.parts.memory) :] for s in each.src]
         found = {}
         for store in kernel.src:
             memory, _, total, *gate = store.src
             adds = total.op is ops.REDUCE and total.arg[0] is ops.ADD and total.dtype.is_float
-            fits = memory not in read and total.dtype not in NARROW and not gate
+            fits = memory not in read and results.count(memory) == 1 and total.dtype not in NARROW and not gate
             if adds and fits and 1 == sum(total in node.src for node in nodes):
                 found[total] = store
         return found

@@ -14,8 +14,8 @@ from lazulite.ir import ops
 from lazulite.ir.bounds import Linear, linear
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.uop import UOp
-from lazulite.kernel.gates import conjuncts
 from lazulite.kernel.nest import extent
+from lazulite.simplify.boolean import conjuncts
 
 
 def windows(load: UOp) -> list[list[UOp]]:

@@ -9,11 +9,10 @@ before it is added, so a sum of blocks is more exact than one long chain.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from lazulite.ir import ops
 from lazulite.ir.uop import UOp, nodes_of, substitute
 from lazulite.kernel.partial_sums import blocks_of, partial_sums
+from lazulite.simplify.boolean import all_of
 
 
 def accumulate(sink: UOp) -> UOp:
@@ -29,17 +28,10 @@ def _accumulated(store: UOp) -> UOp:
         return store
     ((node, blocks),) = found
     memory, place = store.src[:2]
-    first, last = _all(r.eq(0) for r in blocks), _all(r.eq(r.src[0] + -1) for r in blocks)
-    before = UOp(ops.LOAD, node.dtype, (memory, place, _all([*store.src[3:], ~first])))
+    first, last = all_of(r.eq(0) for r in blocks), all_of(r.eq(r.src[0] + -1) for r in blocks)
+    before = UOp(ops.LOAD, node.dtype, (memory, place, all_of([*store.src[3:], ~first])))
     rest = [r for r in node.src[1:] if r not in blocks]
     part = node.replace(src=(node.src[0], *rest)) if rest else node.src[0]
     total = UOp.apply(node.arg[0], before, part)
     (value,) = substitute([store.src[2]], {node: total})
     return store.replace(src=(memory, place, value if value is total else last.where(value, total), *store.src[3:]))
-
-
-def _all(gates: Iterable[UOp]) -> UOp:
-    joined, *more = gates
-    for gate in more:
-        joined = joined & gate
-    return joined

@@ -9,11 +9,11 @@ whether it counts.  Each state is combined with the same values in the same orde
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 
 from lazulite.ir import ops
 from lazulite.ir.uop import UOp, index, replace_ranges, toposort
-from lazulite.kernel.gates import conjuncts, split_gate
+from lazulite.kernel.gates import split_gate
+from lazulite.simplify.boolean import all_of, conjuncts
 
 _COUNTED = frozenset({ops.RANGE, ops.CONST, ops.SCALAR})
 
@@ -23,7 +23,7 @@ def without_idle_turns(
 ) -> tuple[Sequence[UOp], Sequence[UOp]]:
     """The loops with turns only where their values count, and the values under the gates that are left."""
     gated = [split_gate(op, value) for op, value in zip(combine, values, strict=True)]
-    asked = [conjuncts(gate) for gate, _ in gated]
+    asked = [[] if gate is None else conjuncts(gate) for gate, _ in gated]
     idle = [each for each in asked[0] if _is_outside(each, loops) and all(each in others for others in asked[1:])]
     if not idle:
         return loops, values
@@ -35,7 +35,7 @@ def without_idle_turns(
     for depth, loop in enumerate(loops):
         *gates, turns = replace_ranges([*[each for each in idle if depth_of(each, loops) == depth], loop.src[0]], table)
         if gates:
-            turns = _all(gates).where(turns, index(0))
+            turns = all_of(gates).where(turns, index(0))
         if turns is not loop.src[0]:
             table[loop] = loop.replace(src=(turns,))
     return [table.get(loop, loop) for loop in loops], replace_ranges(left, table)
@@ -55,8 +55,4 @@ def _is_outside(condition: UOp, loops: Sequence[UOp]) -> bool:
 
 def _under(gates: Sequence[UOp], value: UOp, op: ops.Op) -> UOp:
     assert op.identity is not None
-    return _all(gates).where(value, UOp.const(value.dtype, op.identity(value.dtype))) if gates else value
-
-
-def _all(gates: Sequence[UOp]) -> UOp:
-    return reduce(UOp.__and__, gates)
+    return all_of(gates).where(value, UOp.const(value.dtype, op.identity(value.dtype))) if gates else value

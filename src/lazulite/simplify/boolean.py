@@ -7,6 +7,8 @@ the number of nodes, then the order of the conditions.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from lazulite.ir import ops
 from lazulite.ir.bounds import Linear, difference
 from lazulite.ir.dtype import BOOL, INDEX, INTS, dtypes
@@ -149,6 +151,19 @@ def conjunction_in_normal_form(root: UOp) -> UOp | No:
 def conjuncts(node: UOp, most: int | None = None) -> list[UOp]:
     """The distinct conditions that a chain of ANDs joins, or as many of them as are asked for."""
     return _joined(ops.AND, node, most)
+
+
+def all_of(conditions: Iterable[UOp]) -> UOp:
+    """What is true where all of these are, of which there is one at least.
+
+    >>> x, y, z = (UOp(ops.SCALAR, dtypes.bool, (), (number, None, None)) for number in range(3))
+    >>> conjuncts(all_of([x, y, z])) == [x, y, z]
+    True
+    """
+    joined, *more = conditions
+    for condition in more:
+        joined = joined & condition
+    return joined
 
 
 def alternatives(node: UOp) -> list[UOp]:

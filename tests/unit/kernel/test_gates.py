@@ -5,7 +5,7 @@ import pytest
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.uop import UOp
-from lazulite.kernel.gates import conjuncts, split_gate
+from lazulite.kernel.gates import split_gate
 from support.kernels import load, loop, param
 
 X = load(param(0, 8), loop(0, 8))
@@ -29,10 +29,3 @@ def test_another_number_is_a_value_like_any():
     value = NEAR.where(X, 1.0)
 
     assert (None, value) == split_gate(ops.ADD, value)
-
-
-def test_what_must_hold_for_a_gate_is_listed_from_left_to_right():
-    either = NEAR | FAR
-
-    assert [NEAR, either, FAR] == conjuncts(NEAR & (either & FAR))
-    assert [] == conjuncts(None)

@@ -270,6 +270,16 @@ def test_a_result_that_somebody_reads_does_not_hold_sums_before_they_are_done():
     assert 2 == sum(n.op is ops.SCRATCH for n in toposort(strips))
 
 
+def test_nor_does_memory_that_two_statements_write():
+    """Which of them a place belongs to is not asked."""
+    kernel = changed(changed(two_sums(), "p1[", "p0[12 + "), "param p0 float32[12]", "param p0 float32[24]")
+    strips = block_statements(kernel, [Strip(axis(kernel), 4)])
+    memory = random_memory(kernel, Random(2))
+
+    assert 3 == sum(n.op is ops.SCRATCH for n in toposort(strips))
+    assert_close(interpreted(kernel, memory), interpreted(strips, memory))
+
+
 def test_long_rows_are_worked_on_in_strips_and_short_ones_as_a_whole():
     target = TARGETS["widest"]
     (strip,) = [s for s in choose(attention(rows=64, keys=1 << 14, size=16), target) if isinstance(s, Strip)]
