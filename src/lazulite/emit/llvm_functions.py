@@ -8,6 +8,7 @@ their arguments are written once.
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass, field
 
 from lazulite.emit.llvm_loops import LoopWriter
@@ -96,17 +97,20 @@ class FunctionWriter(LoopWriter):
         return [f"define internal void {name}{function}" for function, name in self.functions.items()]
 
     def _apart(self) -> set[UOp]:
-        chosen, pending = set[UOp](), [self._nests()]
+        tiled = {r for r, carries in self.carries.items() if any(self.form(carry).rows for carry in carries)}
+        if len(tiled) < 2:
+            return set()
+        chosen, pending = set[UOp](), [self._nests(tiled)]
         while pending:
             nest = pending.pop()
-            tiled = [inner.range for inner in nest.inner if inner.tiles and inner.stands_alone]
-            if nest.range is not None and len(tiled) > 1:
-                chosen.update([r for r in tiled if r is not None])
+            apart = [inner.range for inner in nest.inner if inner.tiles and inner.stands_alone]
+            if nest.range is not None and len(apart) > 1:
+                chosen.update([r for r in apart if r is not None])
             else:
                 pending += nest.inner
         return chosen
 
-    def _nests(self) -> _Nest:
+    def _nests(self, tiled: Container[UOp]) -> _Nest:
         """The loops of the kernel; what is beside the parallel one is written for all of its chunks, or for one."""
         stack = [_Nest(None, False)]
         for node in self.nodes:
@@ -115,7 +119,7 @@ class FunctionWriter(LoopWriter):
                 stack.append(_Nest(node, not shared))
             elif node.op is ops.FOR:
                 nest = stack.pop()
-                nest.tiles += any(self.form(carry).rows for carry in self.carries.get(node.src[0], ()))
+                nest.tiles += node.src[0] in tiled
                 nest.stands_alone &= not node.arg
                 stack[-1].tiles += nest.tiles
                 stack[-1].inner.append(nest)

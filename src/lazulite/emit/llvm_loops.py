@@ -8,20 +8,22 @@ memory is accessed in that loop the address itself walks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from lazulite.emit.llvm_compute import POSITIONS
 from lazulite.emit.llvm_matrix import MatrixWriter
 from lazulite.emit.llvm_memory import stored_type
 from lazulite.emit.llvm_types import type_name
-from lazulite.emit.llvm_values import At, Form, Key, row_of
+from lazulite.emit.llvm_values import At, Key, row_of
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.uop import UOp
 from lazulite.kernel.nest import extent, is_fixed
 
-_SCALAR = Form((), None, (), 0)
+_LEAVES = frozenset({ops.PARAM, ops.SCRATCH, ops.SCALAR})
+_WALKING = frozenset({ops.LOAD, ops.STORE, *POSITIONS})
 
 
 class _State(NamedTuple):
@@ -85,29 +87,63 @@ class LoopWriter(MatrixWriter):
         self.closers = {node.src[0]: node for node in linear.src if node.op is ops.FOR}
         self.parallel = next((r for r in self.closers if r.arg[1] == "parallel"), None)
         self.yields: dict[UOp, list[dict[Key, str]]] = {}
-        steps = _steps(self.nodes, lambda node: self.form(node) == _SCALAR)
-        self.steps = {node: move for node, move in steps.items() if move[0] is not self.parallel}
+        around = self._around()
+        self.steps = self._steps(around)
         """The loop with which a position moves, and how far in a turn."""
-        self.used -= {*self.steps, *[node.src[1] for node in self.steps if node.op is ops.ADD]} - self._numbers()
+        self.used, self.leaves = self._needs(around)
 
-    def _numbers(self) -> set[UOp]:
-        """What instructions take as it is; a position that walks with the loop around an access is an address there."""
-        found, loops = set[UOp](), list[UOp]()
+    def _around(self) -> dict[UOp, UOp]:
+        """The innermost loop around each access, and each sum and product of numbers."""
+        found, loops = dict[UOp, UOp](), list[UOp]()
         for node in self.nodes:
             if node.op is ops.RANGE:
                 loops.append(node)
             elif node.op is ops.FOR:
                 loops.pop()
-            elif node.op in ops.ELEMENTWISE and node not in self.used:
-                continue
-            needed = node.src[:1] if node in self.steps else node.src
-            if node.op in (ops.LOAD, ops.STORE):
-                parts = self.addresses[node.src[1]]
-                walks = parts.dynamic in self.steps and self.steps[parts.dynamic][0] is loops[-1]
-                around = (parts.mixed,) if walks and node not in self.moved else (parts.dynamic, parts.mixed)
-                needed = (*node.src[2:], *[part for part in around if part is not None])
-            found.update(needed)
+            elif node.op in _WALKING and loops:
+                found[node] = loops[-1]
         return found
+
+    def _steps(self, around: Mapping[UOp, UOp]) -> dict[UOp, tuple[UOp, int]]:
+        """Multiples of the counter of the loop around them, also added to what stands still in it: the loop, the
+        factor."""
+        found: dict[UOp, tuple[UOp, int]] = {}
+        for node, r in around.items():
+            if node.dtype is dtypes.index and node.op in POSITIONS and r is not self.parallel:
+                start, move = node.src if node.op is ops.ADD else (None, node)
+                step = _multiple(move, r)
+                if step is not None and (start is None or r not in start.ranges) and self.form(node).is_scalar:
+                    found[node] = r, step
+        return found
+
+    def _needs(self, around: Mapping[UOp, UOp]) -> tuple[set[UOp], list[UOp]]:
+        """The nodes whose values instructions need, and the arguments and scratch memory in use.
+
+        A position that walks with the loop around an access is an address there: what is needed is where it begins.
+        """
+        used: set[UOp] = set()
+        leaves: set[UOp] = set()
+        for node in reversed(self.nodes):
+            op = node.op
+            if op in ops.ELEMENTWISE:
+                if node not in used:
+                    continue
+                needed: Sequence[UOp] = node.src[:1] if node in self.steps else node.src
+            elif op is ops.LOAD or op is ops.STORE:
+                parts = self.addresses[node.src[1]]
+                place, mixed = parts.dynamic, parts.mixed
+                if place in self.steps and self.steps[place][0] is around.get(node) and node not in self.moved:
+                    place = place.src[0] if place.op is ops.ADD else None
+                needed = [node.src[0], *[part for part in (place, mixed) if part is not None], *node.src[2:]]
+            else:
+                needed = node.src
+            for source in needed:
+                while source.op is ops.AFTER:
+                    source = source.src[0]
+                used.add(source)
+                if source.op in _LEAVES:
+                    leaves.add(source)
+        return used, sorted(leaves, key=lambda n: (n.op.number, n.arg[0]))
 
     def open_loop(self, r: UOp) -> None:
         text, closer = self.text, self.closers[r]
@@ -242,23 +278,6 @@ def _is_seen_by_others(store: UOp) -> bool:
     while memory.op is ops.AFTER:
         memory = memory.src[0]
     return memory.op is ops.PARAM
-
-
-def _steps(nodes: Sequence[UOp], is_scalar: Callable[[UOp], bool]) -> dict[UOp, tuple[UOp, int]]:
-    """Multiples of the counter of the loop around them, also added to what stands still in it: the loop, the factor."""
-    found: dict[UOp, tuple[UOp, int]] = {}
-    loops: list[UOp] = []
-    for node in nodes:
-        if node.op is ops.RANGE:
-            loops.append(node)
-        elif node.op is ops.FOR:
-            loops.pop()
-        elif node.op in (ops.ADD, ops.MUL) and node.dtype is dtypes.index and loops and is_scalar(node):
-            start, move = node.src if node.op is ops.ADD else (None, node)
-            step = _multiple(move, loops[-1])
-            if step is not None and (start is None or loops[-1] not in start.ranges):
-                found[node] = loops[-1], step
-    return found
 
 
 def _multiple(node: UOp, r: UOp) -> int | None:

@@ -20,11 +20,13 @@ from lazulite.ir import ops
 from lazulite.ir.dtype import DType, dtypes
 from lazulite.ir.uop import UOp
 from lazulite.kernel.nest import by_order, extent
-from lazulite.lower.addresses import Address, address, is_static
+from lazulite.lower.addresses import address, is_static
 
 _NOTHING: frozenset[UOp] = frozenset()
 _REGISTERS = ("lane", "row", "unit")
-_LEAVES = frozenset({ops.PARAM, ops.SCRATCH, ops.SCALAR})
+_UNTOLD = frozenset({ops.CARRY, ops.FINAL, ops.LOAD, ops.STORE})
+"""What may vary over other registers than those among its ranges."""
+_LOOP = (ops.RANGE, ops.FOR)
 At = Mapping[UOp, int]
 """Which row of each row range is being written."""
 
@@ -38,6 +40,11 @@ class Form:
     units: tuple[UOp, ...]
     lanes: int
     """The length of the vector; 0 for a scalar."""
+
+    @property
+    def is_scalar(self) -> bool:
+        """Whether it is one number."""
+        return self.lane is None and not self.rows and not self.units
 
 
 Key = tuple[int, ...]
@@ -82,9 +89,9 @@ class ValueWriter:
         """Whether memory that is streamed to begins at a cache line."""
         self.zeros = 0
         self.scratch_bytes = 0
-        alike = Answers(form_of)
-        forms = Answers[UOp, Form](lambda node: alike[node.ranges])
-        forms.update({node: alike[registers] for node, registers in registers_of(self.nodes).items()})
+        alike, told = Answers(form_of), Answers(_registers)
+        forms = Answers[UOp, Form](lambda node: alike[told[node.ranges]])
+        forms.update({node: alike[registers] for node, registers in registers_of(self.nodes, told).items()})
         self.form: Callable[[UOp], Form] = forms.__getitem__
         """The rows and lanes of a node's value (of what it writes, for a STORE)."""
         self.is_static: Callable[[UOp], bool] = Answers(is_static).__getitem__
@@ -95,10 +102,9 @@ class ValueWriter:
         for node in self.nodes:
             if node.op is ops.CARRY:
                 self.carries.setdefault(node.src[0], []).append(node)
-        accesses = [node for node in self.nodes if node.op in (ops.LOAD, ops.STORE)]
+        accesses = [node for node in self.nodes if node.op is ops.LOAD or node.op is ops.STORE]
         self.addresses = {node.src[1]: address(node.src[1]) for node in accesses}
         """The parts of every index."""
-        self.used, self.leaves = _uses(self.nodes, self.addresses)
 
     @cached_property
     def readers(self) -> Counter[UOp]:
@@ -160,7 +166,7 @@ class ValueWriter:
         """What `operand` gives at each of these rows."""
         own, texts, resized, spread = self._used_as(node, lanes, bits)
         if texts is not None and not own:
-            return self.operand(node, {}, lanes, bits)
+            return texts.get(()) or self.operand(node, {}, lanes, bits)
         if texts is not None or resized:
             return lambda at, _: self.operand(node, at, lanes, bits)
         values = self.values[node]
@@ -190,14 +196,17 @@ class ValueWriter:
         return rows, None, f"{change} {type_name(dtype, own, width)} {{}} to {type_name(dtype, own, bits)}", spread
 
     def _literal(self, node: UOp, at: At, lanes: int, bits: int) -> str:
-        element = type_name(node.dtype, 0, bits)
-        lane = self.form(node).lane
-        values = [literal(node.dtype, v) for v in self.known.lanes(node, at, lane)]
-        if node.op is ops.CONST and node.dtype.is_float:
-            values = [float_literal(node.dtype, node.arg)]
-        if lane is not None:
-            return vector_literal(element, values)
-        return f"splat ({element} {values[0]})" if lanes else values[0]
+        dtype = node.dtype
+        element = type_name(dtype, 0, bits)
+        if node.op is ops.CONST:
+            value = float_literal(dtype, node.arg) if dtype.is_float else literal(dtype, node.arg)
+        else:
+            lane = self.form(node).lane
+            values = [literal(dtype, v) for v in self.known.lanes(node, at, lane)]
+            if lane is not None:
+                return vector_literal(element, values)
+            (value,) = values
+        return f"splat ({element} {value})" if lanes else value
 
     def argument(self, node: UOp) -> None:
         """Read an argument of the kernel, or find the place of its scratch memory."""
@@ -244,34 +253,40 @@ def form_of(ranges: Iterable[UOp]) -> Form:
     return Form(tuple(found["row"]), lane, tuple(found["unit"]), 0 if lane is None else extent(lane))
 
 
-def registers_of(nodes: Sequence[UOp]) -> dict[UOp, frozenset[UOp]]:
-    """The row, lane and unit ranges over which each listed node varies.
+def registers_of(nodes: Sequence[UOp], told: Mapping[frozenset[UOp], frozenset[UOp]]) -> dict[UOp, frozenset[UOp]]:
+    """The row, lane and unit ranges of listed nodes, but for those whose own ranges tell; `told` gives them of these.
 
-    A state varies over what its first value or its next value varies over, so the list is walked until that of no
-    state changes.
+    A state varies over what its first value or its next value varies over, so what depends on one is walked until that
+    of no state changes.  An access varies as its place does, and not as what has filled the memory.
     """
-    found: dict[UOp, frozenset[UOp]] = dict.fromkeys(nodes, _NOTHING)
+    found: dict[UOp, frozenset[UOp]] = {}
+    for node in nodes:
+        if node.op in _UNTOLD or (node.op not in _LOOP and not found.keys().isdisjoint(node.src)):
+            found[node] = _NOTHING
     steps = {node.src[0]: node for node in nodes if node.op is ops.FOR}
-    valued = [(node, _value_sources(node, steps)) for node in nodes if node.op not in (ops.FOR, ops.RANGE)]
+    valued = [(node, _value_sources(node, steps)) for node in found]
     states = [(node, sources) for node, sources in valued if node.op is ops.CARRY]
+
+    def over(node: UOp, sources: Iterable[UOp]) -> frozenset[UOp]:
+        own = _NOTHING
+        for source in sources:
+            known = found.get(source)
+            if known is None:
+                known = told[source.ranges]
+            own = known if not own else own if known <= own else own | known
+        if node.op is ops.REDUCE:
+            return own.difference(node.src[1:])
+        return own.difference(node.src[3:]) if node.op is ops.MMA else own
+
     while True:
         for node, sources in valued:
-            found[node] = _registers(node, sources, found)
-        if all(found[node] == _registers(node, sources, found) for node, sources in states):
+            found[node] = over(node, sources)
+        if all(found[node] == over(node, sources) for node, sources in states):
             return found
 
 
-def _registers(node: UOp, sources: Iterable[UOp], found: dict[UOp, frozenset[UOp]]) -> frozenset[UOp]:
-    """What follows from what is known of the sources; `found` takes in those that are not in the list."""
-    own = _NOTHING
-    for source in sources:
-        known = found.get(source)
-        if known is None:
-            known = found[source] = frozenset([r for r in source.ranges if r.arg[1] in _REGISTERS])
-        own = known if not own else own if known <= own else own | known
-    if node.op is ops.REDUCE:
-        return own.difference(node.src[1:])
-    return own.difference(node.src[3:]) if node.op is ops.MMA else own
+def _registers(ranges: frozenset[UOp]) -> frozenset[UOp]:
+    return frozenset([r for r in ranges if r.arg[1] in _REGISTERS])
 
 
 def _value_sources(node: UOp, steps: Mapping[UOp, UOp]) -> Sequence[UOp]:
@@ -283,23 +298,3 @@ def _value_sources(node: UOp, steps: Mapping[UOp, UOp]) -> Sequence[UOp]:
     if node.op in (ops.LOAD, ops.STORE):
         return node.src[1:]
     return node.src[: {ops.REDUCE: 1, ops.MMA: 3}.get(node.op)]
-
-
-def _uses(nodes: Sequence[UOp], addresses: Mapping[UOp, Address]) -> tuple[set[UOp], list[UOp]]:
-    """The nodes whose values instructions need, and the arguments and scratch memory in use."""
-    used: set[UOp] = set()
-    leaves: dict[UOp, None] = {}
-    for node in reversed(nodes):
-        if node.op in ops.ELEMENTWISE and node not in used:
-            continue
-        needed = node.src
-        if node.op in (ops.LOAD, ops.STORE):
-            parts = addresses[node.src[1]]
-            needed = (node.src[0], *[p for p in (parts.dynamic, parts.mixed) if p is not None], *node.src[2:])
-        for source in needed:
-            while source.op is ops.AFTER:
-                source = source.src[0]
-            used.add(source)
-            if source.op in _LEAVES:
-                leaves[source] = None
-    return used, sorted(leaves, key=lambda n: (n.op.number, n.arg[0]))

@@ -9,7 +9,7 @@ iterative, so a chain of any depth is safe.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -470,14 +470,15 @@ def rebuild(roots: Sequence[UOp], done: dict[UOp, UOp]) -> list[UOp]:
             user, pending = stack.pop()
 
 
-def transform(root: UOp, change: Callable[[UOp], UOp]) -> UOp:
-    """The root with every node, over what became of its sources, changed."""
+def transform(root: UOp, which: Container[Op], change: Callable[[UOp], UOp]) -> UOp:
+    """The root with every node of these operations, over what became of its sources, changed."""
     changed: dict[UOp, UOp] = {}
     for node in nodes_of(root):
         now = node
         if not changed.keys().isdisjoint(node.src):
             now = UOp(node.op, node.dtype, tuple([changed.get(s, s) for s in node.src]), node.arg)
-        now = change(now)
+        if node.op in which:
+            now = change(now)
         if now is not node:
             changed[node] = now
     return changed.get(root, root)

@@ -7,12 +7,15 @@ c turns, are walked through linearly.  A range of panels stays whole, for a tile
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from lazulite.analysis.repeats import repeats
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.uop import UOp, index, nodes_of, toposort
 from lazulite.kernel.flatten import flatten
 from lazulite.kernel.panels import panels
+from lazulite.kernel.statements import RECENT
 from lazulite.simplify.normal import normal
 
 _CUTS = (ops.FLOORDIV, ops.MOD)
@@ -20,6 +23,7 @@ _LEAST = 16
 """Turns of an inner range below which a vector would not be full."""
 
 
+@lru_cache(maxsize=RECENT)
 def regroup(sink: UOp) -> UOp:
     """The kernel with its ranges as memory knows them: split at borders, whose parts' orders continue that of the
     range, and merged where there are none."""

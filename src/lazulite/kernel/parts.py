@@ -25,7 +25,7 @@ def parted(sink: UOp, cuts: _Cuts) -> UOp:
     """The kernel with every statement and every reduction over a range that is cut once for each part."""
     if not cuts:
         return sink
-    sink = transform(sink, lambda n: _part_reduction(n, {}, n.src[1:], cuts) if n.op is ops.REDUCE else n)
+    sink = transform(sink, (ops.REDUCE,), lambda node: _part_reduction(node, {}, node.src[1:], cuts))
     stores = [part for store in sink.src for part in _part_store(store, {}, by_order(store.ranges), cuts)]
     return sink.replace(src=tuple(stores))
 

@@ -35,14 +35,12 @@ def split_addresses(sink: UOp) -> UOp:
     parts: _Parts = {}
 
     def change(node: UOp) -> UOp:
-        if node.op is not ops.LOAD and node.op is not ops.STORE:
-            return node
         place = node.src[1]
         if place not in arranged:
             arranged[place] = _arranged(place, parts)
         return node.replace(src=(node.src[0], arranged[place], *node.src[2:]))
 
-    return transform(sink, change)
+    return transform(sink, (ops.LOAD, ops.STORE), change)
 
 
 def address(node: UOp) -> Address:

@@ -64,4 +64,4 @@ def _decomposed(node: UOp, native: Native) -> UOp:
 
 def decompose_reductions(root: UOp, native: Native) -> UOp:
     """The graph with every reduction widened or parted that has to be."""
-    return transform(root, lambda node: _decomposed(node, native) if node.op is ops.REDUCE else node)
+    return transform(root, (ops.REDUCE,), lambda node: _decomposed(node, native))

@@ -22,7 +22,7 @@ def group_sums(root: UOp) -> UOp:
     """The program with every long sum in groups."""
     if not any(node.op is ops.REDUCE and _is_long(node) for node in nodes_of(root)):
         return root
-    return transform(root, lambda node: _grouped(node) if node.op is ops.REDUCE and _is_long(node) else node)
+    return transform(root, (ops.REDUCE,), lambda node: _grouped(node) if _is_long(node) else node)
 
 
 def _is_long(node: UOp) -> bool:

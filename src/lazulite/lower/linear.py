@@ -17,6 +17,8 @@ from lazulite.ir.uop import UOp, nodes_of
 from lazulite.lower.addresses import is_static
 
 _OPERANDS = frozenset({ops.CONST, ops.PARAM, ops.SCALAR, ops.SCRATCH})
+_KNOWN = (dtypes.index, dtypes.bool)
+"""The types of what may be known when code is written, constants apart."""
 
 
 def order(sink: UOp) -> UOp:
@@ -79,7 +81,7 @@ def _walk(sink: UOp) -> list[UOp]:
             if source in done:
                 continue
             done.add(source)
-            if source.op in _OPERANDS or is_static(source):
+            if source.op in _OPERANDS or (source.dtype in _KNOWN and is_static(source)):
                 continue
             needed = source.src if source.op not in _CLOSING else _needed(source)
             if source in heavy:
