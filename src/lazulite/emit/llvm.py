@@ -28,10 +28,8 @@ from lazulite.kernel.nest import extent
 
 _PLAIN = ops.ELEMENTWISE | {ops.LOAD, ops.STORE, ops.MMA}
 _GATES = frozenset({ops.LT, ops.LE, ops.AND})
-_Row = Callable[[At, Key], str | None]
+_Row = Callable[[Key], str | None]
 """What writes a row of a node, and gives its value if it has one."""
-_MANY = 4
-"""From how many rows on it takes less to ask once what they share."""
 
 
 class Writer(FunctionWriter):
@@ -89,7 +87,7 @@ class Writer(FunctionWriter):
     def _enter(self) -> None:
         for node in self.leaves:
             self.argument(node)
-        streams = [node for node in self.nodes if node.op is ops.STORE and node.arg == "stream"]
+        streams = [node for node in self.listed[ops.STORE] if node.arg == "stream"]
         for memory in dict.fromkeys(node.src[0] for node in streams):
             number = self.text.define(f"ptrtoint ptr {self.values[memory][()]} to i64")
             self.aligned[memory] = self.text.define(f"icmp eq i64 {self.text.define(f'and i64 {number}, 63')}, 0")
@@ -105,33 +103,28 @@ class Writer(FunctionWriter):
 
     def _rows(self, group: Sequence[UOp]) -> None:
         """Nodes over the same rows, one row after another."""
-        points = self.points_of(group[0])
-        results = [self.values.setdefault(node, {}) for node in group]
-        writers = [self._writer_of_many(node) if len(points) >= _MANY else self._writer_of(node) for node in group]
-        both = list(zip(results, writers, strict=True))
-        for at, key in points:
+        both = [(self.values.setdefault(node, {}), self._writer_of(node)) for node in group]
+        for key in self.keys(self.form(group[0]).rows):
             for known, write in both:
-                result = write(at, key)
+                result = write(key)
                 if result is not None:
                     known[key] = result
 
-    def _writer_of_many(self, node: UOp) -> _Row:
-        """What writes one of many rows of a node, and gives its value if it has one."""
-        write: _Row | None = None
-        if node.op is ops.LOAD and not self.form(node).units:
-            write = self.loads(node)
-        elif node.op in ops.ELEMENTWISE:
-            write = self._unless_known(node, self.elements(node))
-        elif node.op is ops.STORE and not (
-            self.form(node).units or node in self.blocks or self.runs_in_every_chunk(node)
-        ):
-            write = self.stores(node)
-        return write or self._writer_of(node)
-
     def _writer_of(self, node: UOp) -> _Row:
-        """The same where rows have nothing to share."""
-        write = self._way_of_writing(node)
-        return self._unless_known(node, lambda at, _: write(node, at))
+        """What writes a row of a node, and gives its value if it has one; what rows have in common is found once."""
+        write: _Row | None = None
+        if node.op in ops.ELEMENTWISE:
+            write = self._unless_known(node, self.elements(node))
+        elif node.op is ops.LOAD:
+            write = self.loads(node)
+        elif node.op is ops.STORE and node not in self.blocks and not self.runs_in_every_chunk(node):
+            write = self.stores(node)
+        return write or self._at_each_row(node)
+
+    def _at_each_row(self, node: UOp) -> _Row:
+        """The same for rows with nothing in common."""
+        rows, write = self.form(node).rows, self._way_of_writing(node)
+        return lambda key: write(node, dict(zip(rows, key, strict=True)))
 
     def _unless_known(self, node: UOp, write: _Row) -> _Row:
         """What writes a gate, or a choice, but for the rows where the gate is known: only some are at a border."""
@@ -139,12 +132,13 @@ class Writer(FunctionWriter):
         if gate.op not in _GATES or gate.dtype is not dtypes.bool or not self.form(gate).rows:
             return write
         lanes, truth = self.form(node).lanes, self.known.truth
-        bits = self.index_bits(node, lanes)
+        rows, bits = self.form(node).rows, self.index_bits(node, lanes)
 
-        def written(at: At, key: Key) -> str | None:
+        def written(key: Key) -> str | None:
+            at = dict(zip(rows, key, strict=True))
             known = truth(gate, at)
             if known is None:
-                return write(at, key)
+                return write(key)
             value = UOp.const(dtypes.bool, known) if node is gate else node.src[1 if known else 2]
             return self.operand(value, at, lanes, bits)
 
@@ -163,7 +157,7 @@ class Writer(FunctionWriter):
             return self.multiply
         if node in self.steps:
             return self.walk
-        if node.dtype is dtypes.index and op in POSITIONS and not form.rows and not form.lanes:
+        if node.dtype is dtypes.index and op in POSITIONS and form.is_scalar:
             return self.position
         return self.element
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from lazulite.emit.forms import form_of
 from lazulite.emit.llvm_table import ADD_PAIRS, NATIVE, RANGE_CONTROL, REGISTER_BYTES, UNSIGNED_INDEX
 from lazulite.emit.llvm_transpose import TransposeWriter
 from lazulite.emit.llvm_types import conversion, literal, type_name, vector_literal
-from lazulite.emit.llvm_values import At, Row, form_of, row_of
+from lazulite.emit.llvm_values import At, Row, row_of
 from lazulite.ir import ops
 from lazulite.ir.dtype import DType, dtypes
 from lazulite.ir.ops import Op
@@ -90,14 +91,10 @@ class ComputeWriter(TransposeWriter):
         found = [self.operands(source, lanes, bits, rows) for source, lanes, bits in operands]
         if not isinstance(write, str):
             each = list(map(row_of, found))
-            return lambda at, key: write(*[row(at, key) for row in each])
+            return lambda key: write(*[row(key) for row in each])
         spelled = write.format(*[text if isinstance(text, str) else "{}" for text in found]).format
-        varied = [texts for texts in found if not isinstance(texts, str)]
-        known = [texts for texts in varied if isinstance(texts, dict)]
-        if len(known) == len(varied):
-            return lambda _, key: define(spelled(*[texts[key] for texts in known]))
-        each = list(map(row_of, varied))
-        return lambda at, key: define(spelled(*[row(at, key) for row in each]))
+        varied = [row_of(texts) for texts in found if not isinstance(texts, str)]
+        return lambda key: define(spelled(*[row(key) for row in varied]))
 
     def _written(self, node: UOp) -> _Written:
         lanes = self.form(node).lanes

@@ -8,48 +8,41 @@ memory is accessed in that loop the address itself walks.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from lazulite.emit.llvm_compute import POSITIONS
 from lazulite.emit.llvm_matrix import MatrixWriter
-from lazulite.emit.llvm_memory import stored_type
+from lazulite.emit.llvm_memory import memory_of, stored_type
 from lazulite.emit.llvm_types import type_name
-from lazulite.emit.llvm_values import At, Key, row_of
+from lazulite.emit.llvm_values import At, Key
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.uop import UOp
 from lazulite.kernel.nest import extent, is_fixed
 
 _LEAVES = frozenset({ops.PARAM, ops.SCRATCH, ops.SCALAR})
-_WALKING = frozenset({ops.LOAD, ops.STORE, *POSITIONS})
 
 
 class _State(NamedTuple):
-    """A phi of a state: the `CARRY` and its rows, the name, and the first value."""
+    """The phis of a state: the `CARRY`, their type, and the name and the first value of each of its rows."""
 
     carry: UOp
-    key: Key
-    name: str
-    first: str
+    kind: str
+    names: dict[Key, str]
+    first: dict[Key, str]
 
 
 class _Walk(NamedTuple):
-    """A phi of a position, or of the address there: the name, the first value, the name in the loop, and the step."""
+    """A phi of a position, or of the address there: the name, the first value, and the name in the loop."""
 
     name: str
+    kind: str
     first: str
     value: str
-    step: int
-    kind: str = "i64"
-
-    @property
-    def moved(self) -> str:
-        """The instruction that gives it in the next turn."""
-        return f"add i64 {self.value}, {self.step}" if self.kind == "i64" else (
-            f"getelementptr i8, ptr {self.value}, i64 {self.step}"
-        )  # fmt: skip
+    moved: str
+    """The instruction that gives it in the next turn."""
 
 
 @dataclass(slots=True)
@@ -73,10 +66,6 @@ class _Loop:
     pointers: dict[tuple[UOp, UOp], _Walk] = field(default_factory=dict)
     """For memory and a position: the walking address."""
 
-    def phi(self, kind: str, first: str, after: str, last: str) -> str:
-        """A value that is another one after the `last` block of a turn."""
-        return f"phi {kind} [{first}, %{self.entry}], [{after}, %{last}]"
-
 
 class LoopWriter(MatrixWriter):
     """Writes loops, around what the other writers write."""
@@ -84,36 +73,29 @@ class LoopWriter(MatrixWriter):
     def __init__(self, linear: UOp) -> None:
         super().__init__(linear)
         self.loops: list[_Loop] = []
-        self.closers = {node.src[0]: node for node in linear.src if node.op is ops.FOR}
         self.parallel = next((r for r in self.closers if r.arg[1] == "parallel"), None)
         self.yields: dict[UOp, list[dict[Key, str]]] = {}
-        around = self._around()
-        self.steps = self._steps(around)
+        self.steps: dict[UOp, tuple[UOp, int]] = {}
         """The loop with which a position moves, and how far in a turn."""
-        self.used, self.leaves = self._needs(around)
+        self.used, self.leaves = self._needs(self._around())
 
     def _around(self) -> dict[UOp, UOp]:
-        """The innermost loop around each access, and each sum and product of numbers."""
+        """The innermost loop around each access; notes the positions that move with the one around them."""
         found, loops = dict[UOp, UOp](), list[UOp]()
         for node in self.nodes:
-            if node.op is ops.RANGE:
+            op = node.op
+            if op is ops.RANGE:
                 loops.append(node)
-            elif node.op is ops.FOR:
+            elif op is ops.FOR:
                 loops.pop()
-            elif node.op in _WALKING and loops:
+            elif not loops:
+                continue
+            elif op is ops.LOAD or op is ops.STORE:
                 found[node] = loops[-1]
-        return found
-
-    def _steps(self, around: Mapping[UOp, UOp]) -> dict[UOp, tuple[UOp, int]]:
-        """Multiples of the counter of the loop around them, also added to what stands still in it: the loop, the
-        factor."""
-        found: dict[UOp, tuple[UOp, int]] = {}
-        for node, r in around.items():
-            if node.dtype is dtypes.index and node.op in POSITIONS and r is not self.parallel:
-                start, move = node.src if node.op is ops.ADD else (None, node)
-                step = _multiple(move, r)
-                if step is not None and (start is None or r not in start.ranges) and self.form(node).is_scalar:
-                    found[node] = r, step
+            elif op in POSITIONS and node.dtype is dtypes.index and loops[-1] is not self.parallel:
+                step = _step(node, loops[-1])
+                if step is not None and self.form(node).is_scalar:
+                    self.steps[node] = loops[-1], step
         return found
 
     def _needs(self, around: Mapping[UOp, UOp]) -> tuple[set[UOp], list[UOp]]:
@@ -122,28 +104,20 @@ class LoopWriter(MatrixWriter):
         A position that walks with the loop around an access is an address there: what is needed is where it begins.
         """
         used: set[UOp] = set()
-        leaves: set[UOp] = set()
         for node in reversed(self.nodes):
             op = node.op
-            if op in ops.ELEMENTWISE:
-                if node not in used:
-                    continue
-                needed: Sequence[UOp] = node.src[:1] if node in self.steps else node.src
-            elif op is ops.LOAD or op is ops.STORE:
+            if op is ops.LOAD or op is ops.STORE:
                 parts = self.addresses[node.src[1]]
-                place, mixed = parts.dynamic, parts.mixed
+                place = parts.dynamic
                 if place in self.steps and self.steps[place][0] is around.get(node) and node not in self.moved:
                     place = place.src[0] if place.op is ops.ADD else None
-                needed = [node.src[0], *[part for part in (place, mixed) if part is not None], *node.src[2:]]
-            else:
-                needed = node.src
-            for source in needed:
-                while source.op is ops.AFTER:
-                    source = source.src[0]
-                used.add(source)
-                if source.op in _LEAVES:
-                    leaves.add(source)
-        return used, sorted(leaves, key=lambda n: (n.op.number, n.arg[0]))
+                used.update([part for part in (place, parts.mixed) if part is not None])
+                used.update((memory_of(node.src[0]), *node.src[2:]))
+            elif op not in ops.ELEMENTWISE:
+                used.update(node.src)
+            elif node in used:
+                used.update(node.src[:1] if node in self.steps else node.src)
+        return used, sorted([node for node in used if node.op in _LEAVES], key=lambda n: (n.op.number, n.arg[0]))
 
     def open_loop(self, r: UOp) -> None:
         text, closer = self.text, self.closers[r]
@@ -165,12 +139,16 @@ class LoopWriter(MatrixWriter):
             text.jump(head)
         text.open(head)
         counter, line = text.fresh("i"), text.line("")
-        states = [_State(carry, key, text.fresh("c"), value) for carry in first for key, value in first[carry].items()]
-        for state in states:
-            self.values.setdefault(state.carry, {})[state.key] = state.name
+        states = [self._state(carry, values) for carry, values in first.items() if values]
         self.values[r] = {(): counter}
         self.enter_loop()
         self.loops.append(_Loop(closer, counter, begin, end, entry, head, leave, before, line, states, may_be_empty))
+
+    def _state(self, carry: UOp, first: dict[Key, str]) -> _State:
+        """Names for what a state is in a turn."""
+        fresh = self.text.fresh
+        names = self.values[carry] = {key: fresh("c") for key in first}
+        return _State(carry, type_name(carry.dtype, self.lanes_of(carry)), names, first)
 
     def _first_states(self, carry: UOp) -> dict[Key, str]:
         """What phis begin with; a tile of a matrix unit has its register instead of one."""
@@ -185,15 +163,15 @@ class LoopWriter(MatrixWriter):
         values = self.operands(value, form.lanes, 64, form.rows)
         if isinstance(values, dict):
             return dict(values)
-        row = row_of(values)
-        return {key: row(at, key) for at, key in self.points(form.rows)}
+        keys = self.keys(form.rows)
+        return dict.fromkeys(keys, values) if isinstance(values, str) else {key: values(key) for key in keys}
 
     def walk(self, node: UOp, at: At) -> str:
         """One of the positions in `steps`."""
         name, loop = self.text.fresh("p"), self.loops[-1]
         first = self.operand(node.src[0], at, 0, 64) if node.op is ops.ADD else "0"
         value = self.text.define(f"freeze i64 {name}")
-        loop.walks.append(_Walk(name, first, value, self.steps[node][1]))
+        loop.walks.append(_Walk(name, "i64", first, value, f"add i64 {value}, {self.steps[node][1]}"))
         return value
 
     def start(self, memory: UOp, position: UOp | None) -> str:
@@ -205,12 +183,12 @@ class LoopWriter(MatrixWriter):
         loop = self.loops[-1] if self.loops else None
         if position is None or loop is None or self.steps.get(position, (None, 0))[0] is not loop.closer.src[0]:
             return super().start(memory, position)
-        while memory.op is ops.AFTER:
-            memory = memory.src[0]
+        memory = memory_of(memory)
         walk = loop.pointers.get((memory, position))
         if walk is None:
-            text, step, size = self.text, self.steps[position][1], memory.dtype.itemsize
-            walk = _Walk(text.fresh("q"), text.fresh("a"), text.fresh("p"), step * size, "ptr")
+            name, first, value = map(self.text.fresh, "qap")
+            step = self.steps[position][1] * memory.dtype.itemsize
+            walk = _Walk(name, "ptr", first, value, f"getelementptr i8, ptr {value}, i64 {step}")
             loop.pointers[memory, position] = walk
         return walk.value
 
@@ -227,19 +205,23 @@ class LoopWriter(MatrixWriter):
         last, following = text.block, text.define(f"add nuw nsw i64 {loop.counter}, 1")
         firsts = [f"{walk.first} = {self._first_address(*place)}" for place, walk in loop.pointers.items()]
         text.fill(loop.before, "\n  ".join(firsts))
-        all_walks = [*loop.walks, *loop.pointers.values()]
-        moved = [text.define(walk.moved) for walk in all_walks]
+        phis = [(loop.counter, "i64", loop.begin, following)]
+        for carry, kind, names, first in loop.states:
+            after = results[carry.arg]
+            phis += [(name, kind, first[key], after[key]) for key, name in names.items()]
+        walks = [*loop.walks, *loop.pointers.values()]
+        phis += [(walk.name, walk.kind, walk.first, text.define(walk.moved)) for walk in walks]
         text.branch(text.define(f"icmp slt i64 {following}, {loop.end}"), loop.head, loop.leave)
-        kinds = {carry: type_name(carry.dtype, self.lanes_of(carry)) for carry in carries}
-        phis = [(s.name, loop.phi(kinds[s.carry], s.first, results[s.carry.arg][s.key], last)) for s in loop.states]
-        walks = [(w.name, loop.phi(w.kind, w.first, after, last)) for w, after in zip(all_walks, moved, strict=True)]
-        hidden = [(walk.value, f"freeze ptr {walk.name}") for walk in loop.pointers.values()]
-        counter = loop.counter, loop.phi("i64", loop.begin, following, last)
-        text.fill(loop.line, "\n  ".join([f"{name} = {phi}" for name, phi in (counter, *phis, *walks, *hidden)]))
+        heads = [
+            f"{name} = phi {kind} [{first}, %{loop.entry}], [{after}, %{last}]" for name, kind, first, after in phis
+        ]
+        hidden = [f"{walk.value} = freeze ptr {walk.name}" for walk in loop.pointers.values()]
+        text.fill(loop.line, "\n  ".join([*heads, *hidden]))
         text.open(loop.leave)
         if loop.may_be_empty:
-            for state, (_, phi) in zip(loop.states, phis, strict=True):
-                results[state.carry.arg][state.key] = text.define(phi)
+            states = iter([head.partition(" = ")[2] for head in heads[1:]])
+            for carry, _, names, _ in loop.states:
+                results[carry.arg].update({key: text.define(next(states)) for key in names})
 
     # --- beside the parallel loop: what others see is written once, what a thread keeps for itself by each -----
 
@@ -274,10 +256,16 @@ class LoopWriter(MatrixWriter):
 
 
 def _is_seen_by_others(store: UOp) -> bool:
-    memory = store.src[0]
-    while memory.op is ops.AFTER:
-        memory = memory.src[0]
-    return memory.op is ops.PARAM
+    return memory_of(store.src[0]).op is ops.PARAM
+
+
+def _step(position: UOp, r: UOp) -> int | None:
+    """How far a multiple of a counter moves in a turn, also one added to what stands still; None for anything else."""
+    if position.op is ops.MUL:
+        return _multiple(position, r)
+    start, move = position.src
+    step = _multiple(move, r)
+    return None if step is None or r in start.ranges else step
 
 
 def _multiple(node: UOp, r: UOp) -> int | None:

@@ -36,7 +36,7 @@ class MatrixWriter(ComputeWriter):
 
     def __init__(self, linear: UOp) -> None:
         super().__init__(linear)
-        self.uses_tiles = any(node.op is ops.MMA and self.form(node).units for node in self.nodes)
+        self.uses_tiles = any(self.form(node).units for node in self.listed[ops.MMA])
         self._free = list(range(_REGISTERS))
         self._borrowed: list[list[int]] = [[]]
         """The registers of the factors that each open loop has loaded, the outermost first."""

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from lazulite.emit.forms import form_of
 from lazulite.emit.llvm_table import REGISTER_BYTES
 from lazulite.emit.llvm_types import literal, type_name, vector_literal
-from lazulite.emit.llvm_values import At, Key, Row, ValueWriter, form_of, row_of
+from lazulite.emit.llvm_values import At, Key, Row, ValueWriter, row_of
 from lazulite.emit.static import stride
 from lazulite.ir import ops
 from lazulite.ir.bounds import linear
@@ -58,6 +59,13 @@ def stored_type(dtype: DType) -> str:
     return "i8" if dtype is dtypes.bool else type_name(dtype)
 
 
+def memory_of(node: UOp) -> UOp:
+    """Memory, whatever has to be done before this use of it."""
+    while node.op is ops.AFTER:
+        node = node.src[0]
+    return node
+
+
 def fills_lines(store: UOp) -> bool:
     """Whether a store of vectors writes whole registers at multiples of their size from where its memory begins."""
     lane = form_of(store.src[1].ranges).lane
@@ -91,19 +99,19 @@ class MemoryWriter(ValueWriter):
         return value
 
     def loads(self, node: UOp) -> Row | None:
-        """What reads each of many rows, where that is a plain load; None elsewhere."""
-        if len(node.src) > 2 or node.arg or node.dtype is dtypes.bool:
+        """What reads a row of a plain load; None for any other."""
+        if len(node.src) > 2 or node.arg or node.dtype is dtypes.bool or self.form(node).units:
             return None
         pointer, define = self._pointers_of_rows(node), self.text.define
         if pointer is None:
             return None
         load = f"load {type_name(node.dtype, self.form(node).lanes)}, ptr {{}}, align {node.dtype.itemsize}".format
-        return lambda _, key: define(load(pointer(key)))
+        return lambda key: define(load(pointer(key)))
 
-    def stores(self, node: UOp) -> Callable[[At, Key], None] | None:
-        """What writes each of many rows, where that is a plain store; None elsewhere."""
+    def stores(self, node: UOp) -> Callable[[Key], None] | None:
+        """What writes a row of a plain store; None for any other."""
         value, form = node.src[2], self.form(node)
-        if len(node.src) > 3 or node.arg == "stream" or value.dtype is dtypes.bool:
+        if len(node.src) > 3 or node.arg == "stream" or value.dtype is dtypes.bool or form.units:
             return None
         pointer = self._pointers_of_rows(node)
         if pointer is None:
@@ -111,8 +119,8 @@ class MemoryWriter(ValueWriter):
         line, data = self.text.line, row_of(self.operands(value, form.lanes, 64, form.rows))
         store = f"store {type_name(value.dtype, form.lanes)} {{1}}, ptr {{0}}, align {value.dtype.itemsize}".format
 
-        def write(at: At, key: Key) -> None:
-            line(store(pointer(key), data(at, key)))
+        def write(key: Key) -> None:
+            line(store(pointer(key), data(key)))
 
         return write
 
@@ -120,9 +128,9 @@ class MemoryWriter(ValueWriter):
         """What gives the pointer of each row, as far from a pointer of the block as is known now; None where it is
         not, and where lanes are no neighbours."""
         parts, form, size = self.addresses[access.src[1]], self.form(access), access.src[0].dtype.itemsize
-        if parts.mixed is not None or parts.static is None:
+        if parts.mixed is not None:
             return None
-        lines = self.known.lines(parts.static, self.points(form.rows), form.lane)
+        lines = self.known.lines(parts.static, form.rows, self.keys(form.rows), form.lane)
         if lines is None or (form.lane is not None and lines[1] != 1):
             return None
         text, once = self.text, self.text.once
@@ -327,9 +335,7 @@ class MemoryWriter(ValueWriter):
 
     def start(self, memory: UOp, position: UOp | None) -> str:
         """A pointer to an element of memory that does not vary over registers."""
-        while memory.op is ops.AFTER:
-            memory = memory.src[0]
-        pointer = self.values[memory][()]
+        pointer = self.values[memory_of(memory)][()]
         if position is None:
             return pointer
         place = self.operand(position, {}, 0, 64)
@@ -366,7 +372,7 @@ class MemoryWriter(ValueWriter):
         """Whether an access may happen at these rows."""
         lanes = self.lanes_of(node)
         if self.is_static(node):
-            known: list[Scalar] = self.known.lanes(node, at, form_of(node.ranges).lane)
+            known: list[Scalar] = self.known.lanes(node, at, self.form(node).lane)
             if all(known):
                 return OPEN
             if not any(known):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lazulite.emit.llvm_types import suffix
+from lazulite.emit.llvm_types import lane_numbers, signature
 
 Typed = tuple[str, str]
 """A type and a value of it, as text."""
@@ -22,7 +22,7 @@ class Text:
         self.declarations: dict[str, str] = {} if declarations is None else declarations
         self.block = "entry"
         self.count = 0
-        self._made: dict[str | tuple[str, ...], str] = {}
+        self._made: dict[str | tuple[str, str, int], str] = {}
 
     def fresh(self, prefix: str = "v") -> str:
         """A name that is not in use."""
@@ -72,10 +72,10 @@ class Text:
         """The scalar in every lane."""
         if not value.startswith("%"):
             return f"splat ({element} {value})"
-        kind = f"<{lanes} x {element}>"
-        key = ("splat", kind, value)
+        key = element, value, lanes
         made = self._made.get(key)
         if made is None:
+            kind = f"<{lanes} x {element}>"
             first = self.define(f"insertelement {kind} poison, {element} {value}, i64 0")
             zeros = f"<{lanes} x i32> zeroinitializer"
             made = self._made[key] = self.define(f"shufflevector {kind} {first}, {kind} poison, {zeros}")
@@ -83,8 +83,7 @@ class Text:
 
     def shuffle(self, kind: str, value: str, chosen: Sequence[int], more: str = "poison") -> str:
         """The chosen lanes of a vector, or of two with the lanes of the second counted on."""
-        picks = ", ".join([f"i32 {lane}" for lane in chosen])
-        return self.define(f"shufflevector {kind} {value}, {kind} {more}, <{len(chosen)} x i32> <{picks}>")
+        return self.define(f"shufflevector {kind} {value}, {kind} {more}, {lane_numbers(tuple(chosen))}")
 
     def interleaving(self, kind: str, value: str, chosen: Sequence[int], more: str) -> str:
         """A shuffle that is one step of a transposition, to be done as it stands.
@@ -111,7 +110,6 @@ class Text:
 
     def call(self, intrinsic: str, result: str, operands: Sequence[Typed], overloads: Sequence[str]) -> str:
         """The text of a call of an intrinsic that is overloaded in these types."""
-        name = ".".join([intrinsic, *map(suffix, overloads)])
-        types = ", ".join(kind for kind, _ in operands)
-        self.declarations[name] = f"declare {result} {name}({types})"
-        return f"call {result} {name}({', '.join(f'{kind} {value}' for kind, value in operands)})"
+        name, declaration = signature(intrinsic, result, tuple([kind for kind, _ in operands]), tuple(overloads))
+        self.declarations[name] = declaration
+        return f"call {result} {name}({', '.join([f'{kind} {value}' for kind, value in operands])})"

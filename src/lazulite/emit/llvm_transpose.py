@@ -43,8 +43,7 @@ class TransposeWriter(MemoryWriter):
 
     def __init__(self, linear: UOp) -> None:
         super().__init__(linear)
-        stores = [node for node in self.nodes if node.op is ops.STORE]
-        self.blocks = {store: block for store in stores if (block := self._block(store)) is not None}
+        self.blocks = {store: block for store in self.listed[ops.STORE] if (block := self._block(store)) is not None}
         self.moved = frozenset(store.src[2] for store, block in self.blocks.items() if block.word is not None)
         """Loads that are written together with their stores."""
 

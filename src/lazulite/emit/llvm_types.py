@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 
 from lazulite.ir.dtype import DType, Scalar, dtypes
 
@@ -56,6 +56,17 @@ def literal(dtype: DType, value: Scalar) -> str:
     return float_literal(dtype, dtype.to_bits(value))
 
 
+@lru_cache(1 << 12)
+def constant(dtype: DType, value: int, lanes: int, bits: int) -> str:
+    """What a `CONST` holds, in every lane of a vector where there are lanes; an INDEX is `bits` wide.
+
+    >>> constant(dtypes.int32, 3, 0, 64), constant(dtypes.index, 3, 8, 32)
+    ('3', 'splat (i32 3)')
+    """
+    text = float_literal(dtype, value) if dtype.is_float else literal(dtype, value)
+    return f"splat ({type_name(dtype, 0, bits)} {text})" if lanes else text
+
+
 def float_literal(dtype: DType, bits: int) -> str:
     """A float constant from its bits; a float32 is written as the double with the same value."""
     if dtype.bits <= 16:
@@ -78,6 +89,27 @@ def vector_literal(element: str, values: Sequence[str]) -> str:
     if len(set(values)) == 1:
         return f"splat ({element} {values[0]})"
     return "<" + ", ".join(f"{element} {value}" for value in values) + ">"
+
+
+@lru_cache(1 << 12)
+def lane_numbers(chosen: Sequence[int]) -> str:
+    """The mask of a shuffle.
+
+    >>> lane_numbers((0, 2))
+    '<2 x i32> <i32 0, i32 2>'
+    """
+    return f"<{len(chosen)} x i32> <{', '.join([f'i32 {lane}' for lane in chosen])}>"
+
+
+@cache
+def signature(intrinsic: str, result: str, operands: tuple[str, ...], overloads: tuple[str, ...]) -> tuple[str, str]:
+    """The name of an intrinsic that is overloaded in these types, and its declaration.
+
+    >>> signature("@llvm.fma", "float", ("float", "float", "float"), ("float",))
+    ('@llvm.fma.f32', 'declare float @llvm.fma.f32(float, float, float)')
+    """
+    name = ".".join([intrinsic, *map(suffix, overloads)])
+    return name, f"declare {result} {name}({', '.join(operands)})"
 
 
 def conversion(source: DType, result: DType) -> str:

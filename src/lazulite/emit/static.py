@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from operator import mul
 
 from lazulite.ir import ops
 from lazulite.ir.bounds import Interval, Linear, difference, linear
@@ -34,7 +34,7 @@ def static_values(node: UOp, at: Mapping[UOp, int], lane: UOp | None) -> list[Sc
     return values[node]
 
 
-K = TypeVar("K")
+_COMPARISONS = (ops.LT, ops.LE)
 _Form = tuple[int, list[tuple[UOp, int]]]
 """An index as a constant and multiples of ranges."""
 _Span = tuple[Interval, list[tuple[UOp, int]]]
@@ -56,7 +56,11 @@ class Static:
         if form is None:
             return static_values(node, at, lane)
         start, step = _line(form, at, lane)
-        return [start] if lane is None else [start + step * turn for turn in range(extent(lane))]
+        turns = range(1 if lane is None else extent(lane))
+        if node.dtype is dtypes.index:
+            return [start + step * turn for turn in turns]
+        limit = node.op is ops.LE
+        return [start + step * turn < limit for turn in turns]
 
     def line(self, node: UOp, at: Mapping[UOp, int], lane: UOp | None) -> tuple[int, int] | None:
         """An index in the first lane, and its step from lane to lane; None where there is no such step."""
@@ -64,16 +68,16 @@ class Static:
         return None if form is None else _line(form, at, lane)
 
     def lines(
-        self, node: UOp, points: Sequence[tuple[Mapping[UOp, int], K]], lane: UOp | None
-    ) -> tuple[dict[K, int], int] | None:
-        """An index in the first lane at each of these points, and its step from lane to lane, as `line` gives them."""
-        form = self._form(node)
+        self, node: UOp | None, rows: Sequence[UOp], keys: Iterable[tuple[int, ...]], lane: UOp | None
+    ) -> tuple[dict[tuple[int, ...], int], int] | None:
+        """An index in the first lane at each of these turns of rows, and its step from lane to lane, as in `line`."""
+        form: _Form | None = (0, []) if node is None else self._form(node)
         if form is None:
             return None
-        constant, terms = form
-        rows = [(r, factor) for r, factor in terms if r is not lane]
-        starts = {key: constant + sum([factor * at[r] for r, factor in rows]) for at, key in points}
-        return starts, sum([factor for r, factor in terms if r is lane])
+        constant, factors = form[0], dict(form[1])
+        steps = [factors.get(r, 0) for r in rows]
+        starts = {key: constant + sum(map(mul, steps, key)) for key in keys}
+        return starts, 0 if lane is None else factors.get(lane, 0)
 
     def truth(self, gate: UOp, at: Mapping[UOp, int]) -> bool | None:
         """What a gate is at a row whatever the loops and lanes; None where that depends on these.
@@ -83,7 +87,7 @@ class Static:
         if gate.op is ops.AND:
             either = [self.truth(source, at) for source in gate.src]
             return False if False in either else None if None in either else True
-        if gate.op not in (ops.LT, ops.LE) or gate.src[0].dtype is not dtypes.index:
+        if gate.op not in _COMPARISONS or gate.src[0].dtype is not dtypes.index:
             return None
         (low, high), rows = self._span(gate)
         limit = (gate.op is ops.LE) - sum([factor * at[r] for r, factor in rows])
@@ -99,11 +103,12 @@ class Static:
         return self._spans[gate]
 
     def _form(self, node: UOp) -> _Form | None:
-        """None where an index is not linear."""
-        if node.dtype is not dtypes.index:
+        """Of an index, or of the difference of those that are compared; None where that is not linear."""
+        compared = node.op in _COMPARISONS and node.src[0].dtype is dtypes.index
+        if node.dtype is not dtypes.index and not compared:
             return None
         if node not in self._forms:
-            form = linear(node)
+            form = difference(*node.src) if compared else linear(node)
             plain = all(term.op is ops.RANGE for term in form.terms)
             self._forms[node] = (form.constant, list(form.terms.items())) if plain else None
         return self._forms[node]

@@ -12,7 +12,9 @@ from lazulite.ir.uop import UOp, index
 from support.index_grid import loop
 
 ROW, LANE = loop(3, 0, "row"), loop(8, 1, "lane")
-nodes = st.sampled_from([ROW * 5 + LANE, LANE * -2 + 7, (LANE + ROW) // 3, LANE < 5, ROW * 4])
+nodes = st.sampled_from(
+    [ROW * 5 + LANE, LANE * -2 + 7, (LANE + ROW) // 3, LANE < 5, LANE * 2 + ROW <= 6, (LANE // 2) < ROW, ROW * 4]
+)
 
 
 @given(nodes, st.integers(0, 2))
