@@ -34,7 +34,6 @@ from lazulite.kernel.product_tile import (
     stays_in_place,
 )  # fmt: skip
 from lazulite.kernel.steps import Axis, Epilogue, Name, Parallel, Prefetch, Reorder, Split, Stage, Step
-from lazulite.kernel.windows import windows
 
 _NEAR, _LONGEST = 0.6, 1280
 """The part of the first cache that the scalars of a block of a sum fill, and the most turns of one, as its error grows
@@ -81,7 +80,7 @@ class _Scheduler:
         self.factors = {node: factor for factor in factors[::-1] for node in toposort(factor)}
         self.vectors = [load for load in loads if tile.lane in load.ranges]
         self.scalars = [load for load in loads if tile.lane not in load.ranges]
-        self.windows = {load: windows(load) for load in loads}
+        self.windows = facts.windows
         self.moved = {r for groups in self.windows.values() for group in groups if len(group) > 1 for r in group}
         """Ranges that share an axis of an operand with others: their blocks must be of one size."""
 

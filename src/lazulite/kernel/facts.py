@@ -19,6 +19,7 @@ from lazulite.ir.target import Target
 from lazulite.ir.uop import UOp, nodes_of, toposort
 from lazulite.kernel.nest import by_order, count, extent
 from lazulite.kernel.panels import panels
+from lazulite.kernel.windows import windows
 
 _GATHER = 1.3
 """What an element costs that has a place of its own, beside a vector load or store that costs 1."""
@@ -100,11 +101,22 @@ class KernelFacts:
     @cached_property
     def hot(self) -> dict[UOp, UOp]:
         """For each load in a reduction's value, the reduction (the innermost, if they nest)."""
-        found: dict[UOp, UOp] = {}
-        for node in self.reductions:
-            inside = toposort(node.src[0], enter=lambda n: n.op is not ops.REDUCE)
-            found.update({n: node for n in inside if n.op is ops.LOAD and n.ranges.intersection(node.src[1:])})
-        return found
+        return {n: node for node, inside in self.inside.items() for n in inside if n.op is ops.LOAD}
+
+    @cached_property
+    def inside(self) -> dict[UOp, list[UOp]]:
+        """What each reduction computes at every turn, reductions below it apart."""
+        return {node: _inside(node) for node in self.reductions}
+
+    @cached_property
+    def turn_costs(self) -> dict[UOp, int]:
+        """The cost of that."""
+        return {node: sum([own_cost(n) for n in inside if _is_computed(n)]) for node, inside in self.inside.items()}
+
+    @cached_property
+    def windows(self) -> dict[UOp, list[list[UOp]]]:
+        """For each of these loads its ranges by the axis of memory that they move along, where some share one."""
+        return {load: windows(load) for load in self.hot}
 
     def panel_bytes(self, load: UOp, reduction: UOp) -> int:
         """The scratch memory for two vectors of a load at every turn of its reduction."""
@@ -124,7 +136,8 @@ class KernelFacts:
         """An estimate of the instructions that run when these ranges become lanes of vectors."""
         chosen = frozenset(lanes)
         if chosen not in self._worked_out:
-            self._worked_out[chosen] = sum(self._cost(node, chosen) for node in self._working)
+            sums, computed = [self._cost(node, chosen) for node in self._working], self._computed.items()
+            self._worked_out[chosen] = sum(sums) + sum([self._turns(r, chosen) * cost for r, cost in computed])
         return self._worked_out[chosen]
 
     @cached_property
@@ -134,9 +147,22 @@ class KernelFacts:
 
     @cached_property
     def _working(self) -> list[UOp]:
-        """The nodes that are instructions."""
-        values = [node for node in self.nodes if node.dtype is not dtypes.index and node.op in ops.ELEMENTWISE]
-        return [*self.reductions, *self.accesses, *values]
+        """The nodes that are instructions whose number depends on which ranges are lanes."""
+        return [*self.reductions, *self.accesses]
+
+    @cached_property
+    def _computed(self) -> dict[frozenset[UOp], float]:
+        """What it takes to compute an element of each value, those that vary with the same ranges together."""
+        costs: dict[frozenset[UOp], float] = {}
+        for node in self.nodes:
+            if _is_computed(node):
+                costs[node.ranges] = costs.get(node.ranges, 0.0) + max(own_cost(node), 0.5)
+        return costs
+
+    @cached_property
+    def variations(self) -> frozenset[frozenset[UOp]]:
+        """The ranges with which values vary."""
+        return frozenset([node.ranges for node in self.nodes])
 
     def _turns(self, ranges: Iterable[UOp], chosen: frozenset[UOp]) -> float:
         turns = 1.0
@@ -148,10 +174,7 @@ class KernelFacts:
         if node.op is ops.REDUCE:
             across = 12.0 if chosen.intersection(node.src[1:]) else 0.0
             return self._turns(node.src[0].ranges, chosen) + across * count(node.ranges)
-        turns = self._turns(node.ranges, chosen)
-        if node.op in (ops.LOAD, ops.STORE):
-            return self._access_cost(node, chosen, turns)
-        return turns * max(own_cost(node), 0.5)
+        return self._access_cost(node, chosen, self._turns(node.ranges, chosen))
 
     def _access_cost(self, access: UOp, chosen: frozenset[UOp], turns: float) -> float:
         lane = next(iter(chosen & access.ranges), None)
@@ -169,6 +192,16 @@ class KernelFacts:
         if each > 1.0 and lane is not None and lane not in reduction.src and self._can_stage(access, reduction):
             return turns * each + uses
         return uses * each
+
+
+def _inside(reduction: UOp) -> list[UOp]:
+    inside = toposort(reduction.src[0], enter=lambda n: n.op is not ops.REDUCE)
+    return [n for n in inside if n.op is not ops.REDUCE and not n.ranges.isdisjoint(reduction.src[1:])]
+
+
+def _is_computed(node: UOp) -> bool:
+    """Whether a node is an instruction that computes a value."""
+    return node.op in ops.ELEMENTWISE and node.dtype is not dtypes.index
 
 
 def _strides_of(index: UOp) -> dict[UOp, int | None]:

@@ -28,7 +28,7 @@ from lazulite.kernel.nest import by_order, count, extent, grain, is_fixed
 from lazulite.kernel.plan import Part, Plan
 from lazulite.kernel.statements import has_statements
 from lazulite.kernel.steps import Group, Keep, Name, Parallel, Partition, Reorder, Split, Stage, Step
-from lazulite.kernel.tiles import Tiles, choose_tiles, turn_cost
+from lazulite.kernel.tiles import Tiles, choose_tiles
 from lazulite.kernel.transposition import Transposition, cut_across, find_transposition
 
 _FORK = 20.0
@@ -274,7 +274,7 @@ def _keep(facts: KernelFacts, lanes: frozenset[UOp], tiles: Tiles) -> list[Step]
     for node in facts.reductions:
         value, r = node.src[0], node.src[1]
         size = extent(r) * value.dtype.itemsize * _registers(facts, node.ranges, lanes, tiles)
-        if len(node.src) > 2 or turn_cost(node) < _DEAR or size > facts.target.l2 // 4:
+        if len(node.src) > 2 or facts.turn_costs[node] < _DEAR or size > facts.target.l2 // 4:
             continue
         for again in facts.outer:
             alike = extent(again) == extent(r) and tiles.rows.get(again, 1) == tiles.rows.get(r, 1)

@@ -14,7 +14,6 @@ from lazulite.ir.uop import UOp
 from lazulite.kernel.facts import KernelFacts
 from lazulite.kernel.nest import by_order, count
 from lazulite.kernel.steps import Prefetch, Stream
-from lazulite.kernel.tiles import turn_cost
 
 _SHORTEST_ROW = 512
 """Bytes of a row below which the processor's own prefetching keeps up."""
@@ -54,7 +53,7 @@ def _once(facts: KernelFacts, walks: Walks) -> Iterator[Prefetch]:
         ((lane, load), *more) = loads.items()
         reduction = facts.hot.get(load)
         around = by_order(r for r in facts.outer if r in load.ranges and r is not lane)
-        if more or not around or reduction is None or turn_cost(reduction) < _DEAR_TURN:
+        if more or not around or reduction is None or facts.turn_costs[reduction] < _DEAR_TURN:
             continue
         turn = abs(facts.stride(load, around[-1]) or 0) * memory.dtype.itemsize
         if reduction.src[0].ranges <= load.ranges and _SHORTEST_ROW <= turn <= facts.target.l2 // 8:
@@ -63,7 +62,7 @@ def _once(facts: KernelFacts, walks: Walks) -> Iterator[Prefetch]:
 
 def _again(facts: KernelFacts, walks: Walks) -> Iterator[Prefetch]:
     """For each operand that is walked row by row several times, the dearest walk but the first."""
-    costs = {r: turn_cost(node) for node in facts.reductions for r in node.src[1:]}
+    costs = {r: cost for node, cost in facts.turn_costs.items() for r in node.src[1:]}
     passes = list(costs)  # the walks of the results come after those of all reductions
     for memory, loads in walks.items():
         first, *again = sorted(loads, key=lambda r: passes.index(r) if r in costs else len(passes))

@@ -39,4 +39,4 @@ def _with_reductions(facts: KernelFacts, chosen: frozenset[UOp], free: Collectio
 
 def _compatible(facts: KernelFacts, chosen: frozenset[UOp]) -> bool:
     """Whether no value varies with two of the ranges."""
-    return all(len(chosen & node.ranges) < 2 for node in facts.nodes if node.ranges)
+    return len(chosen) < 2 or all(len(chosen & ranges) < 2 for ranges in facts.variations)

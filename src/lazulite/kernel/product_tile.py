@@ -19,7 +19,6 @@ from lazulite.kernel.facts import KernelFacts
 from lazulite.kernel.gates import split_gate
 from lazulite.kernel.nest import by_order, count, extent, is_fixed
 from lazulite.kernel.plan import rows_of
-from lazulite.kernel.windows import windows
 
 _MOST_VECTORS, _MOST_ROWS = 6, 28
 _IN_FLIGHT = 8
@@ -57,9 +56,10 @@ def best_tile(facts: KernelFacts) -> Tile | None:
     found = contraction(node)
     if found is None or set(facts.outer) != node.ranges or not _worthwhile(found.left, found.right):
         return None
-    if not all(map(is_fixed, node.src[1:])) or (not all(map(is_fixed, node.ranges)) and any(map(windows, facts.hot))):
+    if not all(map(is_fixed, node.src[1:])) or (not all(map(is_fixed, node.ranges)) and any(facts.windows.values())):
         return None  # blocks of a sum, and windows, want sizes that are known
-    choices = [_Lanes(facts, node, lane, mine, other)
+    work = {store: _epilogue(store, node) for store in facts.sink.src}
+    choices = [_Lanes(facts, node, lane, mine, other, work)
                for mine, other in ((found.right, found.left), (found.left, found.right))
                for lane in by_order(mine) if extent(lane) > 1]  # fmt: skip
     return min([tile for lanes in choices for tile in lanes.tiles()], key=lambda tile: tile.cost, default=None)
@@ -73,11 +73,16 @@ def _worthwhile(left: Iterable[UOp], right: Iterable[UOp]) -> bool:
 class _Lanes:
     """The tiles with their vectors along one range, and what of their cost is the same for all of them."""
 
-    def __init__(self, facts: KernelFacts, node: UOp, lane: UOp, mine: frozenset[UOp], other: frozenset[UOp]) -> None:
-        self.facts, self.node, self.lane, self.mine, self.other = facts, node, lane, mine, other
+    def __init__(
+        self, facts: KernelFacts, node: UOp, lane: UOp, mine: frozenset[UOp], other: frozenset[UOp],
+        work: Mapping[UOp, int],
+    ) -> None:  # fmt: skip
+        """Takes in the side of the lane, the other one, and how many instructions make a result of a sum."""
+        self.facts, self.node, self.lane, self.mine, self.other, self.work = facts, node, lane, mine, other, work
         self.vectors = [load for load in facts.hot if lane in load.ranges]
         self.scalars = sum([_scalar_cost(facts, load, node) for load in facts.hot if lane not in load.ranges])
-        self.work = {store: _epilogue(store, node) for store in facts.sink.src}
+        self.tall = _by_height(facts, lane, other)
+        self.turns = count(node.src[0].ranges)
 
     def tiles(self) -> Iterator[Tile]:
         """Tiles with one vector and more, whose rows are along fewer and fewer ranges."""
@@ -88,7 +93,7 @@ class _Lanes:
             if any(panel != (lane, width) for panel in facts.panels.values()):
                 continue
             most = min(_MOST_ROWS, (facts.target.registers - spare - vectors) // vectors)
-            rows, copies = _rows(facts, lane, self.other, most), self._copies(width)
+            rows, copies = _rows(self.tall, most), self._copies(width)
             panels = -(-extent(lane) // width)
             if panels >= FEW and not stays_in_place(facts, self.node, lane, width):
                 panels += panels % 2  # two threads share them, and one would wait for the last
@@ -102,12 +107,15 @@ class _Lanes:
     def _sums(self, vectors: int, panels: int, rows: Mapping[UOp, int]) -> float:
         """The cycles that the sums take."""
         blocks = tall = 1
+        inside = extent(self.lane)
         for r, size in rows.items():
-            parts = -(-extent(r) // size)
+            turns = extent(r)
+            parts = -(-turns // size)
             blocks *= parts
-            tall *= -(-extent(r) // parts)
+            tall *= -(-turns // parts)
+            inside *= turns
         turn = max(tall * vectors, tall + vectors, _IN_FLIGHT) / 2 + _VECTOR_LOAD * vectors + _SCALAR_LOAD * tall
-        rest = count(self.node.src[0].ranges.difference([self.lane], rows))
+        rest = self.turns // inside
         cost = rest * blocks * panels * turn
         if any(is_far(self.facts, load) for load in self.facts.panels):
             cost += rest * panels * max(0, _FAR_LOAD * vectors - turn)
@@ -152,13 +160,18 @@ def is_factor(load: UOp, node: UOp) -> bool:
     return load in split_gate(ops.ADD, node.src[0])[1].src
 
 
-def _rows(facts: KernelFacts, lane: UOp, side: Iterable[UOp], most: int) -> dict[UOp, int]:
-    """Rows of a tile: first along what is contiguous in the result where the lanes are not, then along the longest."""
-    across = facts.stride(facts.sink.src[0], lane) != 1
-    free = sorted((r for r in side if extent(r) > 1), key=lambda r: (extent(r), r.arg[0]), reverse=True)
-    free.sort(key=lambda r: not (across and facts.stride(facts.sink.src[0], r) == 1))
+def _by_height(facts: KernelFacts, lane: UOp, side: Iterable[UOp]) -> list[UOp]:
+    """The ranges that may have rows: what is contiguous in the result where the lanes are not, then the longest."""
+    store = facts.sink.src[0]
+    across = facts.stride(store, lane) != 1
+    free = [r for r in side if extent(r) > 1]
+    return sorted(free, key=lambda r: (across and facts.stride(store, r) == 1, extent(r), r.arg[0]), reverse=True)
+
+
+def _rows(tall: Iterable[UOp], most: int) -> dict[UOp, int]:
+    """At most so many rows of a tile along these ranges."""
     rows: dict[UOp, int] = {}
-    for r in free:
+    for r in tall:
         if most >= 2:
             rows[r] = min(extent(r), most)
             most //= rows[r]
@@ -177,10 +190,10 @@ def _copy_cost(facts: KernelFacts, load: UOp, lane: UOp, panel: int) -> float:
 
 def _scalar_cost(facts: KernelFacts, load: UOp, node: UOp) -> float:
     """What it costs to have the scalars of a tile near each other."""
-    sums = [r for r in by_order(node.src[1:]) if r in load.ranges and extent(r) > 1]
-    if not sums or (len(load.src) == 2 and facts.stride(load, sums[-1]) == 1):
+    sums = [r for r in node.src[1:] if r in load.ranges and extent(r) > 1]
+    if not sums or (len(load.src) == 2 and facts.stride(load, by_order(sums)[-1]) == 1):
         return 0.0
-    return (_COPY if windows(load) else _TRANSPOSE) * elements(load)
+    return (_COPY if facts.windows[load] else _TRANSPOSE) * elements(load)
 
 
 def elements(load: UOp) -> int:
@@ -213,7 +226,7 @@ def _epilogue_cost(facts: KernelFacts, store: UOp, lane: UOp, rows: Mapping[UOp,
 def panel_share(facts: KernelFacts, tile: Tile, load: UOp) -> float:
     """The part of the work that it is to copy the vectors of a load into panels."""
     width = tile.vectors * facts.lanes
-    if tile.lane not in load.ranges or len(load.src) > 2 or windows(load) or not is_factor(load, tile.node):
+    if tile.lane not in load.ranges or len(load.src) > 2 or facts.windows[load] or not is_factor(load, tile.node):
         return 0.0
     if not is_copied(facts, load, tile.node, tile.lane, width):
         return 0.0

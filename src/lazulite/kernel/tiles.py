@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from lazulite.analysis.kinds import own_cost
 from lazulite.ir import ops
-from lazulite.ir.dtype import dtypes
-from lazulite.ir.uop import UOp, toposort
+from lazulite.ir.uop import UOp
 from lazulite.kernel.facts import KernelFacts
 from lazulite.kernel.nest import by_order, count, extent, is_fixed
 from lazulite.kernel.plan import even_rows
@@ -49,7 +47,7 @@ def choose_tiles(facts: KernelFacts, lanes: frozenset[UOp]) -> Tiles:
     else:
         _dot(facts, hottest, lanes, tiles)
     for node in facts.reductions:
-        _accumulate(node, lanes, tiles)
+        _accumulate(facts, node, lanes, tiles)
     return tiles
 
 
@@ -59,24 +57,13 @@ def _unroll(facts: KernelFacts, lanes: frozenset[UOp], tiles: Tiles) -> None:
         tiles.rows.update(dict.fromkeys(lanes, 2))
 
 
-def _inside(reduction: UOp) -> list[UOp]:
-    """What a reduction computes at every turn, reductions below it apart."""
-    inside = toposort(reduction.src[0], enter=lambda n: n.op is not ops.REDUCE)
-    return [n for n in inside if n.op is not ops.REDUCE and n.ranges.intersection(reduction.src[1:])]
-
-
-def turn_cost(reduction: UOp) -> int:
-    """The cost of what a reduction computes at every turn."""
-    return sum(own_cost(n) for n in _inside(reduction) if n.op in ops.ELEMENTWISE and n.dtype is not dtypes.index)
-
-
-def _loads(reduction: UOp) -> list[UOp]:
-    return [n for n in _inside(reduction) if n.op is ops.LOAD]
+def _loads(facts: KernelFacts, reduction: UOp) -> list[UOp]:
+    return [n for n in facts.inside[reduction] if n.op is ops.LOAD]
 
 
 def _block(facts: KernelFacts, node: UOp, lanes: frozenset[UOp], tiles: Tiles) -> None:
     """Lanes over an output range: rows that reuse the vectors, vectors that reuse the scalars."""
-    loads = _loads(node)
+    loads = _loads(facts, node)
     vectors = [load for load in loads if load.ranges & lanes]
     lane = next((r for r in node.ranges if r in lanes), None)
     if lane is None or not vectors:
@@ -111,7 +98,7 @@ def _dot(facts: KernelFacts, node: UOp, lanes: frozenset[UOp], tiles: Tiles) -> 
     For each operand the tile gets rows that it does not vary with, first those that only shift another
     operand by an element: these find their lines in the nearest cache.
     """
-    loads = _loads(node)
+    loads = _loads(facts, node)
     if len(loads) < 2:
         return
     large = facts.target.registers > 16
@@ -135,7 +122,7 @@ def _shifts(facts: KernelFacts, load: UOp, r: UOp, lanes: frozenset[UOp]) -> boo
     return facts.stride(load, r) == 1 and any(facts.stride(load, lane) == 1 for lane in lanes)
 
 
-def _accumulate(node: UOp, lanes: frozenset[UOp], tiles: Tiles) -> None:
+def _accumulate(facts: KernelFacts, node: UOp, lanes: frozenset[UOp], tiles: Tiles) -> None:
     """Rows over the reduction itself where the tile has too few accumulators."""
     inner = node.src[0].ranges
     have = 1
@@ -143,7 +130,7 @@ def _accumulate(node: UOp, lanes: frozenset[UOp], tiles: Tiles) -> None:
         have *= tiles.rows.get(r, 1)
     own = [r for r in node.src[1:] if r in lanes] or [max(node.src[1:], key=extent)]
     if (
-        turn_cost(node) <= _CHEAP
+        facts.turn_costs[node] <= _CHEAP
         and have < _IN_FLIGHT
         and own[0] not in tiles.rows
         and (own[0] in lanes or inner & lanes)

@@ -7,11 +7,10 @@ each element once; a border outside of the operand is on the axis, too.  What ca
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from fractions import Fraction
 from math import gcd
 
 from lazulite.ir import ops
-from lazulite.ir.bounds import Linear, linear
+from lazulite.ir.bounds import Linear, difference, linear
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.uop import UOp
 from lazulite.kernel.nest import extent
@@ -45,7 +44,7 @@ def _conditions(load: UOp) -> list[Linear] | None:
     for node in (each for gate in load.src[2:] for each in conjuncts(gate)):
         if node.op not in (ops.LT, ops.LE) or node.src[0].dtype is not dtypes.index:
             return None
-        found.append(linear(node.src[1] + node.src[0] * -1))
+        found.append(difference(node.src[1], node.src[0]))
     return found
 
 
@@ -56,6 +55,6 @@ def _tied(r: UOp, q: UOp, conditions: Iterable[Linear]) -> bool:
 
 def _moves_as_one(group: Sequence[UOp], form: Linear, condition: Linear) -> bool:
     """Whether a condition changes along the axis as the index does, or not at all."""
-    ratios = {Fraction(condition.terms.get(r, 0), form.terms[r]) for r in group}
     step = gcd(*[form.terms[r] for r in group])
-    return len(ratios) == 1 and (ratios.pop() * step).denominator == 1
+    moved = {divmod(condition.terms.get(r, 0) * step, form.terms[r]) for r in group}
+    return len(moved) == 1 and moved.pop()[1] == 0

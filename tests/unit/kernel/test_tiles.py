@@ -5,10 +5,9 @@ import pytest
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.target import target
-from lazulite.ir.uop import UOp
 from lazulite.kernel.facts import KernelFacts
 from lazulite.kernel.lanes import choose_lanes
-from lazulite.kernel.tiles import choose_tiles, turn_cost
+from lazulite.kernel.tiles import choose_tiles
 from support.kernels import load, loop, matmul, param, reduce, sink, store
 
 WIDE = target("CPU:LLVM", ("avx2", "fma", "avx512f", "avx512bw", "avx512dq", "avx512vl"), 48 << 10, 2 << 20)
@@ -61,10 +60,3 @@ def test_a_sum_has_several_accumulators():
     kernel = sink(store(param(0, 10), i, reduce(ops.ADD, value, k)))
 
     assert {1: 4} == _rows(kernel)
-
-
-def test_the_cost_of_a_turn_leaves_out_what_the_loop_does_not_repeat():
-    i, k = loop(0, 10), loop(1, 8)
-    once = UOp.apply(ops.SIN, load(param(2, 10), i))
-
-    assert 1 == turn_cost(reduce(ops.ADD, load(param(1, 8), k) * once, k))
