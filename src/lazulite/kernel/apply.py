@@ -340,19 +340,19 @@ def _rewrite(nest: _Nest, ranges: dict[Name, UOp]) -> UOp:
     done: dict[UOp, UOp] = {old: new.value for old, new in table.items()}
     gated = frozenset([r for r, found in table.items() if found.gate is not None])
     for node in nodes:
-        if node in done:
+        if done.keys().isdisjoint(node.src) or node in done:
             continue
         if node.op is ops.LOAD and _is_in_panels(node.src[1]):
             done[node] = _rewrite_panel(node, done, table)
             continue
-        src = tuple([done[s] for s in node.src])
+        src = tuple([done.get(s, s) for s in node.src])
         if node.op is ops.REDUCE:
             done[node] = _rewrite_reduction(node, src[0], table)
             continue
         if gated and (node.op is ops.LOAD or node.op is ops.STORE):
             src = _gated(node, src, table, gated)
-        done[node] = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
-    return done[sink]
+        done[node] = UOp(node.op, node.dtype, src, node.arg)
+    return done.get(sink, sink)
 
 
 def _gate_of(ranges: Iterable[UOp], table: dict[UOp, _Replacement], *, loads: bool = False) -> UOp | None:
@@ -383,7 +383,7 @@ def _rewrite_panel(node: UOp, done: dict[UOp, UOp], table: dict[UOp, _Replacemen
     place = _normal_place(node.src[1], done)
     room = 0 <= place.vmin and place.vmax < node.src[0].arg[1][0]
     gate = _gate_of([r for r in node.ranges if table[r].reduces or not room], table, loads=True)
-    joined = _both(done[node.src[2]] if len(node.src) > 2 else None, gate)
+    joined = _both(done.get(node.src[2], node.src[2]) if len(node.src) > 2 else None, gate)
     return node.replace(src=(node.src[0], place) if joined is None else (node.src[0], place, joined))
 
 
@@ -399,9 +399,10 @@ def _normal_place(place: UOp, done: dict[UOp, UOp]) -> UOp:
 def _normal_term(term: UOp, done: dict[UOp, UOp]) -> Linear:
     """The same for a term (recursion is as deep as divisions stand in one another)."""
     if term.op is ops.FLOORDIV or term.op is ops.MOD:
-        return linear(normal(term.op, term.dtype, (_normal_place(term.src[0], done), done[term.src[1]])))
-    form = linear(done[term])
-    return form if all(part.op is ops.RANGE for part in form.terms) else linear(*normalise(done[term]))
+        return linear(normal(term.op, term.dtype, (_normal_place(term.src[0], done), done.get(term.src[1], term.src[1]))))
+    now = done.get(term, term)
+    form = linear(now)
+    return form if all(part.op is ops.RANGE for part in form.terms) else linear(*normalise(now))
 
 
 def _rewrite_reduction(node: UOp, value: UOp, table: dict[UOp, _Replacement]) -> UOp:

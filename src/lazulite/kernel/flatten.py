@@ -14,7 +14,7 @@ from lazulite.ir.bounds import Linear, linear
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.uop import UOp, index, nodes_of, toposort
 from lazulite.kernel.nest import by_order
-from lazulite.simplify.terms import multiple
+from lazulite.simplify.terms import multiple, plus
 
 
 class _Walk:
@@ -131,6 +131,5 @@ def _merged_index(node: UOp, done: dict[UOp, UOp], members: Set[UOp], last: dict
     for term, factor in form.terms.items():
         part = last.get(term) if term in members else done.get(term, term)
         if part is not None:
-            product = multiple(part, factor)
-            total = product if total.is_const(0) else UOp(ops.ADD, dtypes.index, (product, total))
+            total = plus(multiple(part, factor), total)
     return total

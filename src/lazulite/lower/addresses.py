@@ -14,8 +14,8 @@ from operator import itemgetter
 from lazulite.ir import ops
 from lazulite.ir.bounds import linear
 from lazulite.ir.dtype import dtypes
-from lazulite.ir.uop import UOp, index, transform
-from lazulite.simplify.terms import multiple
+from lazulite.ir.uop import UOp, index, nodes_of
+from lazulite.simplify.terms import ZERO, multiple, plus
 
 _REGISTERS = ("lane", "row", "unit")
 
@@ -31,16 +31,19 @@ class Address:
 
 def split_addresses(sink: UOp) -> UOp:
     """The kernel with every index written as `dynamic + (mixed + static)`."""
+    changed: dict[UOp, UOp] = {}
     arranged: dict[UOp, UOp] = {}
     parts: _Parts = {}
-
-    def change(node: UOp) -> UOp:
-        place = node.src[1]
-        if place not in arranged:
-            arranged[place] = _arranged(place, parts)
-        return node.replace(src=(node.src[0], arranged[place], *node.src[2:]))
-
-    return transform(sink, (ops.LOAD, ops.STORE), change)
+    for node in nodes_of(sink):
+        src = node.src if changed.keys().isdisjoint(node.src) else tuple([changed.get(s, s) for s in node.src])
+        if node.op is ops.LOAD or node.op is ops.STORE:
+            place = src[1]
+            if place not in arranged:
+                arranged[place] = _arranged(place, parts)
+            src = (src[0], arranged[place], *src[2:])
+        if src != node.src:
+            changed[node] = UOp(node.op, node.dtype, src, node.arg)
+    return changed.get(sink, sink)
 
 
 def address(node: UOp) -> Address:
@@ -59,15 +62,10 @@ def address(node: UOp) -> Address:
 
 
 def _kind(part: UOp) -> str:
-    loops = registers = False
-    for r in part.ranges:
-        if r.arg[1] in _REGISTERS:
-            registers = True
-        else:
-            loops = True
-    if loops:
+    registers = [r for r in part.ranges if r.arg[1] in _REGISTERS]
+    if len(registers) < len(part.ranges):
         return "mixed" if registers else "dynamic"
-    return "static" if is_static(part) else "mixed" if registers else "dynamic"
+    return "static" if _is_exact(part) else "mixed" if registers else "dynamic"
 
 
 def is_static(node: UOp) -> bool:
@@ -105,7 +103,7 @@ def _arranged(node: UOp, parts: _Parts) -> UOp:
     """The index in order; `parts` takes in what its terms are, many of which occur in other indices too."""
     form = linear(node)
     dynamic: list[_Part] = []
-    mixed, static = index(0), index(form.constant)
+    mixed, static = ZERO, index(form.constant)
     for pair in form.terms.items():
         part = parts.get(pair)
         if part is None:
@@ -113,21 +111,15 @@ def _arranged(node: UOp, parts: _Parts) -> UOp:
         if part[0] == "dynamic":
             dynamic.append(part)
         elif part[0] == "static":
-            static = _plus(part[2], static)
+            static = plus(part[2], static)
         else:
-            mixed = _plus(mixed, part[2])
-    total = index(0)
+            mixed = plus(mixed, part[2])
+    total = ZERO
     for _, _, product in sorted(dynamic, key=itemgetter(1)):
-        total = _plus(total, product)
-    return _plus(total, _plus(mixed, static))
+        total = plus(total, product)
+    return plus(total, plus(mixed, static))
 
 
 def _part(term: UOp, factor: int) -> _Part:
     orders = sorted([r.arg[0] for r in term.ranges if r.arg[1] not in _REGISTERS], reverse=True)
     return _kind(term), orders, multiple(term, factor)
-
-
-def _plus(left: UOp, right: UOp) -> UOp:
-    if right.op is ops.CONST and right.arg == 0:
-        return left
-    return right if left.op is ops.CONST and left.arg == 0 else UOp(ops.ADD, dtypes.index, (left, right))

@@ -21,7 +21,7 @@ from lazulite.ir.dtype import dtypes
 from lazulite.ir.uop import UOp, index, replace_ranges, substitute, toposort
 from lazulite.kernel.flatten import flatten
 from lazulite.kernel.nest import by_order, extent
-from lazulite.simplify.terms import multiple
+from lazulite.simplify.terms import ZERO, multiple, plus
 
 ALIGNMENT = 64
 INNERMOST = 1 << 16
@@ -50,7 +50,7 @@ class _Axis:
         """Where on the axis the ranges are."""
         place = index(-self.low)
         for r, step in zip(self.ranges, self.steps, strict=True):
-            place = _plus(multiple(r, step), place)
+            place = plus(multiple(r, step), place)
         return place
 
 
@@ -139,7 +139,7 @@ def _size_of(turns: UOp, known: set[UOp]) -> UOp:
 def _along(value: UOp, axis: _Axis, copy: UOp) -> UOp:
     """The value with every index that moves along the axis at the position of the copy's loop."""
     own, done = frozenset(axis.ranges), dict[UOp, UOp]()
-    place = _plus(copy, index(axis.low))
+    place = plus(copy, index(axis.low))
     for node in toposort(value, enter=lambda n: n.dtype is not dtypes.index and not _compares(n)):
         if own.isdisjoint(node.ranges):
             done[node] = node
@@ -166,7 +166,7 @@ def _replaced(form: Linear, axis: _Axis, place: UOp) -> UOp:
         raise StageError("kernel.steps", "an index moves with the ranges of a shared axis otherwise than along it")
     total = index(form.constant)
     for term, times in {**others, place: int(factor)}.items():
-        total = _plus(multiple(term, times), total)
+        total = plus(multiple(term, times), total)
     return total
 
 
@@ -225,7 +225,7 @@ def _in_registers(
         if turns > size:
             outer = r.replace(src=(index(-(-turns // size)),), arg=(orders[r], "loop"))
             outside.append(outer)
-            table[r] = _plus(outer * size if turns % size == 0 else (outer * size).minimum(turns - size), inner)
+            table[r] = plus(outer * size if turns % size == 0 else (outer * size).minimum(turns - size), inner)
         elif turns < size:
             gates.append(inner < turns)
     (store,) = replace_ranges([store], table)
@@ -261,14 +261,8 @@ def flat(ranges: Sequence[UOp]) -> UOp:
 
 def flat_over(positions: Sequence[UOp], sizes: Sequence[int]) -> UOp:
     """The row-major position, given that on each axis and how long the axes are."""
-    place, stride = index(0), 1
+    place, stride = ZERO, 1
     for position, size in reversed(list(zip(positions, sizes, strict=True))):
-        place = _plus(multiple(position, stride), place)
+        place = plus(multiple(position, stride), place)
         stride *= size
     return place
-
-
-def _plus(left: UOp, right: UOp) -> UOp:
-    if left.is_const(0):
-        return right
-    return left if right.is_const(0) else UOp(ops.ADD, dtypes.index, (left, right))

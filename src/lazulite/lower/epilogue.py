@@ -19,7 +19,7 @@ from lazulite.analysis.kinds import own_cost
 from lazulite.base.errors import StageError
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
-from lazulite.ir.uop import UOp, index, replace_ranges, substitute, toposort
+from lazulite.ir.uop import UOp, index, nodes_of, replace_ranges, substitute, toposort
 from lazulite.kernel.flatten import flatten
 from lazulite.kernel.nest import by_order, count, extent
 from lazulite.kernel.steps import Epilogue, Name, Step
@@ -52,7 +52,7 @@ def loop_epilogues(sink: UOp, steps: Iterable[Step]) -> UOp:
     named = {step.range: step.rows for step in steps if isinstance(step, Epilogue)}
     if not named:
         return sink
-    nodes = toposort(sink)
+    nodes = nodes_of(sink)
     numbers = itertools.count(1 + max((n.arg[0] for n in nodes if n.op is ops.SCRATCH), default=-1))
     lanes = max((extent(n) for n in nodes if n.op is ops.RANGE and n.arg[1] == "lane"), default=1)
     stores: list[UOp] = []

@@ -85,7 +85,7 @@ def _walk(sink: UOp) -> list[UOp]:
                 continue
             needed = source.src if source.op not in _CLOSING else _needed(source)
             if source in heavy:
-                needed = sorted(needed, key=lambda s: s not in heavy)
+                needed = sorted(needed, key=heavy.__contains__, reverse=True)
             stack.append((user, pending))
             user, pending = source, iter(needed)
             break

@@ -19,6 +19,7 @@ from lazulite.ir.bounds import Linear
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.uop import UOp, index
 
+ZERO = index(0)
 Key = tuple[Any, ...]
 _MOST_NODES = 64
 """Expressions larger than this are not compared by structure; they keep the order they came in."""
@@ -76,6 +77,13 @@ def sum_of(form: Linear) -> UOp:
     if total is None:
         return index(constant)
     return UOp(ops.ADD, dtypes.index, (total, index(constant))) if constant else total
+
+
+def plus(left: UOp, right: UOp) -> UOp:
+    """The sum of two parts of an index, in this order."""
+    if right is ZERO:
+        return left
+    return right if left is ZERO else UOp(ops.ADD, dtypes.index, (left, right))
 
 
 def multiple(term: UOp, factor: int) -> UOp:
