@@ -7,8 +7,7 @@ passes a `Watch`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from lazulite.base.errors import LazuliteError, StageError
@@ -123,12 +122,15 @@ def compile_kernel(
         return assemble(assembly, target)
 
 
-@contextmanager
-def faults_of(stage: str) -> Iterator[None]:
+class faults_of:  # noqa: N801 (a context manager, read as a word)
     """Turn an exception that is none of ours into the fault of a stage."""
-    try:
-        yield
-    except LazuliteError:
-        raise
-    except Exception as error:
-        raise StageError(stage, f"{type(error).__name__}: {error}") from error
+
+    def __init__(self, stage: str) -> None:
+        self.stage = stage
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, Exception) and not isinstance(error, LazuliteError):
+            raise StageError(self.stage, f"{type(error).__name__}: {error}") from error

@@ -46,10 +46,10 @@ from lazulite.kernel.steps import (
 )
 from lazulite.kernel.steps import name_text as text_of
 from lazulite.simplify.comparison import below_zero
-from lazulite.simplify.division import quotient
-from lazulite.simplify.facts import NOTHING
+from lazulite.simplify.division import quotient, remainder
+from lazulite.simplify.facts import NOTHING, is_division
 from lazulite.simplify.index import recombined
-from lazulite.simplify.normal import normal, normalise
+from lazulite.simplify.normal import normalise
 from lazulite.simplify.terms import multiple, sum_of
 
 _KINDS = {Parallel: "parallel", Vectorize: "lane", Tile: "row"}
@@ -398,8 +398,9 @@ def _normal_place(place: UOp, done: dict[UOp, UOp]) -> UOp:
 
 def _normal_term(term: UOp, done: dict[UOp, UOp]) -> Linear:
     """The same for a term (recursion is as deep as divisions stand in one another)."""
-    if term.op is ops.FLOORDIV or term.op is ops.MOD:
-        return linear(normal(term.op, term.dtype, (_normal_place(term.src[0], done), done.get(term.src[1], term.src[1]))))
+    if is_division(term):
+        divide = quotient if term.op is ops.FLOORDIV else remainder
+        return recombined(divide(linear(_normal_place(term.src[0], done)), term.src[1].arg, NOTHING))
     now = done.get(term, term)
     form = linear(now)
     return form if all(part.op is ops.RANGE for part in form.terms) else linear(*normalise(now))

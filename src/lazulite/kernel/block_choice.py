@@ -58,10 +58,15 @@ def choose_blocks(kernel: UOp, target: Target, choose: Choose) -> tuple[Step, ..
 def _still(statement: UOp, parts: Statements, room: int) -> dict[UOp, int]:
     """The operands of products that are the same for all blocks, and small enough to be copied as a whole, each with
     the number of blocks."""
-    products = [n for n in nodes_of(statement) if contraction(n) is not None]
-    loads = [n for p in products for n in toposort(p.src[0]) if n.op is ops.LOAD and n.src[0] not in parts.memory]
+    loads = _operands(statement, parts)
     alike = [n for n in loads if _indices(n).isdisjoint(parts.scalars[-1:])]
     return {n: prod(map(extent, parts.shared[-1:])) for n in alike if _bytes(n) <= room}
+
+
+def _operands(statement: UOp, parts: Statements) -> list[UOp]:
+    """The operands of a statement's products, intermediates apart."""
+    products = [n for n in nodes_of(statement) if n.op is ops.REDUCE and contraction(n) is not None]
+    return [n for p in products for n in toposort(p.src[0]) if n.op is ops.LOAD and n.src[0] not in parts.memory]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +85,7 @@ def _blocked(parts: Statements) -> _Still | None:
     Intermediates are none of them: a block has rows of its own in each.
     """
     found: list[_Still] = []
-    products = [n for kernel in parts.kernels for n in nodes_of(kernel) if contraction(n) is not None]
-    loads = [n for p in products for n in toposort(p.src[0]) if n.op is ops.LOAD and n.src[0] not in parts.memory]
+    loads = [load for kernel in parts.kernels for load in _operands(kernel, parts)]
     for r, scalar in zip(parts.shared, parts.scalars, strict=True):
         turns = [(still, load) for load in loads if (still := _turns_alike(load, scalar, extent(r))) > 1]
         size = sum(_bytes(load) for _, load in turns)

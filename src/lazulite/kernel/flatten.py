@@ -32,9 +32,9 @@ def flatten(sink: UOp, among: Iterable[UOp] | None = None) -> UOp:
     orders = None if among is None else {r.arg[0] for r in among}
     if orders is not None and len(orders) < 2:
         return sink
-    nodes = nodes_of(sink) if orders is None else toposort(sink, enter=lambda node: _varies(node, orders))
-    whole = (n for n in nodes if n.op is ops.RANGE and n.arg[1] == "loop" and n.src[0].op is ops.CONST)
-    ranges = by_order(r for r in whole if orders is None or r.arg[0] in orders)
+    nodes = nodes_of(sink) if orders is None else _nodes_over(orders, sink)
+    loops = [n for n in nodes if n.op is ops.RANGE and n.arg[1] == "loop" and n.src[0].op is ops.CONST]
+    ranges = by_order(loops if orders is None else [r for r in loops if r.arg[0] in orders])
     if len(ranges) < 2:
         return sink
     forms = [linear(place) for place in {n.src[1]: None for n in nodes if n.op is ops.LOAD or n.op is ops.STORE}]
@@ -45,9 +45,13 @@ def flatten(sink: UOp, among: Iterable[UOp] | None = None) -> UOp:
     return _rewritten(nodes, merged) if merged else sink
 
 
-def _varies(node: UOp, orders: Container[object]) -> bool:
-    """Whether ranges of these orders may occur below a node: a nest that fills memory is walked only then."""
-    return node.op is not ops.AFTER or any(r.arg[0] in orders for r in node.ranges)
+def _nodes_over(orders: Container[object], sink: UOp) -> list[UOp]:
+    """The nodes below which ranges of these orders may occur: a nest that fills memory is walked only then."""
+
+    def varies(node: UOp) -> bool:
+        return node.op is not ops.AFTER or any(r.arg[0] in orders for r in node.ranges)
+
+    return toposort(sink, enter=varies)
 
 
 def _pairs(walks: Sequence[_Walk]) -> Iterator[tuple[_Walk, _Walk]]:

@@ -119,7 +119,7 @@ def _walked(kernel: UOp, walks: Mapping[UOp, _Walk], windows: Mapping[UOp, _Wind
             src = (src[0], *replace_ranges([node.src[1]], table), *src[2:])
         elif node.op is ops.REDUCE:
             src = (src[0], *[own.get(r, r) for r in node.src[1:]])
-        done[node] = node if src == node.src else node.replace(src=src)
+        done[node] = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
     return done[kernel]
 
 
@@ -222,7 +222,7 @@ def _edge(conditions: Iterable[UOp], r: UOp, side: int) -> UOp:
     edge = index(extent(r) if side > 0 else 0)
     for condition in conditions:
         bound = _bound(condition, r, side)
-        if bound is not None and not any(t.op is ops.RANGE for t in toposort(bound)):
+        if bound is not None and not bound.ranges:
             edge = bound if edge.op is ops.CONST else edge.minimum(bound) if side > 0 else edge.maximum(bound)
     return edge
 
@@ -248,7 +248,7 @@ def _window(store: UOp, r: UOp, low: UOp, high: UOp, constant: UOp) -> _Window:
     """The window of what is stored along a range."""
     size, turns = r.src[0], extent(r)
     step = math.gcd(grain(size), _GRAIN)
-    begin, end = (_rounded(linear(place), step, turns) for place in (low, high + (step - 1)))
+    begin, end = (_rounded(place, step, turns) for place in (linear(low), linear(high) + Linear(step - 1)))
     if not is_fixed(r):
         end = size if end.is_const(turns) else end.minimum(size)
     left = sum_of(linear(end) + linear(begin).scaled(-1))
@@ -261,7 +261,9 @@ def _walk(window: _Window, r: UOp) -> _Walk:
     own = r.replace(src=(window.turns,))
     if window.begin.is_const(0):
         return _Walk(own, own)
-    return _Walk(own, own * -1 + (window.size + -1) if window.reaches_end else window.begin + own)
+    if not window.reaches_end:
+        return _Walk(own, window.begin + own)
+    return _Walk(own, own * -1 + sum_of(linear(window.size) + Linear(-1)))
 
 
 def _rounded(place: Linear, grain: int, turns: int) -> UOp:

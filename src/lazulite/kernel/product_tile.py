@@ -83,6 +83,7 @@ class _Lanes:
         self.scalars = sum([_scalar_cost(facts, load, node) for load in facts.hot if lane not in load.ranges])
         self.tall = _by_height(facts, lane, other)
         self.turns = count(node.src[0].ranges)
+        self.waits = any(is_far(facts, load) for load in facts.panels)
 
     def tiles(self) -> Iterator[Tile]:
         """Tiles with one vector and more, whose rows are along fewer and fewer ranges."""
@@ -90,7 +91,7 @@ class _Lanes:
         spare = 1 if facts.target.has(ops.FMA, self.node.dtype) else 2
         for vectors in range(1, min(_MOST_VECTORS, -(-extent(lane) // facts.lanes)) + 1):
             width = facts.lanes * vectors
-            if any(panel != (lane, width) for panel in facts.panels.values()):
+            if facts.panels and {(lane, width)} != set(facts.panels.values()):
                 continue
             most = min(_MOST_ROWS, (facts.target.registers - spare - vectors) // vectors)
             rows, copies = _rows(self.tall, most), self._copies(width)
@@ -117,7 +118,7 @@ class _Lanes:
         turn = max(tall * vectors, tall + vectors, _IN_FLIGHT) / 2 + _VECTOR_LOAD * vectors + _SCALAR_LOAD * tall
         rest = self.turns // inside
         cost = rest * blocks * panels * turn
-        if any(is_far(self.facts, load) for load in self.facts.panels):
+        if self.waits:
             cost += rest * panels * max(0, _FAR_LOAD * vectors - turn)
         return cost
 
@@ -126,9 +127,7 @@ class _Lanes:
 
     def _stores(self, rows: Mapping[UOp, int]) -> float:
         """The cycles that it takes to make and store results of the sums."""
-        facts, lane = self.facts, self.lane
-        return sum([_store_cost(facts, store, lane, rows) + work * _epilogue_cost(facts, store, lane, rows)
-                    for store, work in self.work.items()])  # fmt: skip
+        return sum([_result_cost(self.facts, store, work, self.lane, rows) for store, work in self.work.items()])
 
 
 def stays_in_place(facts: KernelFacts, node: UOp, lane: UOp, width: int) -> bool:
@@ -201,26 +200,20 @@ def elements(load: UOp) -> int:
     return int(min(count(load.ranges), load.src[0].arg[1][0]))
 
 
-def _store_cost(facts: KernelFacts, store: UOp, lane: UOp, rows: Iterable[UOp]) -> float:
-    if facts.stride(store, lane) == 1:
-        each = _COPY
-    else:
-        each = _TRANSPOSE if any(facts.stride(store, r) == 1 for r in rows) else _SCATTER
-    return each * count(store.ranges)
+def _result_cost(facts: KernelFacts, store: UOp, work: int, lane: UOp, rows: Mapping[UOp, int]) -> float:
+    """What it costs to store all results, and to make them with so many instructions each: in vectors along memory,
+    which rows of a tile may not fill."""
+    turns, each, width = count(store.ranges), _COPY, facts.lanes
+    if facts.stride(store, lane) != 1:
+        along = [rows_of(r, most) for r, most in rows.items() if facts.stride(store, r) == 1]
+        each, width = _TRANSPOSE if along else _SCATTER, max([1, *[min(width, size) for size in along]])
+    return each * turns + work * (_COMPUTE * turns / width)
 
 
 def _epilogue(store: UOp, node: UOp) -> int:
     """How many instructions make an element of a result of that of the sum."""
     above = toposort(store.src[2], enter=lambda n: n is not node)
     return sum(own_cost(n) for n in above if n.op in ops.ELEMENTWISE and n.dtype is not dtypes.index)
-
-
-def _epilogue_cost(facts: KernelFacts, store: UOp, lane: UOp, rows: Mapping[UOp, int]) -> float:
-    """What one of them costs for all elements: in vectors along memory, which rows of a tile may not fill."""
-    width = facts.lanes
-    if facts.stride(store, lane) != 1:
-        width = max([1, *[min(width, rows_of(r, most)) for r, most in rows.items() if facts.stride(store, r) == 1]])
-    return _COMPUTE * count(store.ranges) / width
 
 
 def panel_share(facts: KernelFacts, tile: Tile, load: UOp) -> float:

@@ -95,7 +95,7 @@ def _is_exact(root: UOp) -> bool:
 
 
 _Part = tuple[str, list[tuple[int, ...]], UOp]
-"""A multiple of a term: its kind, the orders of the loops that it varies with, innermost first, and the product."""
+"""A multiple of a term: its kind, if it is dynamic the orders of its loops, innermost first, and the product."""
 _Parts = dict[tuple[UOp, int], _Part]
 
 
@@ -121,5 +121,6 @@ def _arranged(node: UOp, parts: _Parts) -> UOp:
 
 
 def _part(term: UOp, factor: int) -> _Part:
-    orders = sorted([r.arg[0] for r in term.ranges if r.arg[1] not in _REGISTERS], reverse=True)
-    return _kind(term), orders, multiple(term, factor)
+    kind = _kind(term)
+    orders = sorted([r.arg[0] for r in term.ranges], reverse=True) if kind == "dynamic" else []
+    return kind, orders, multiple(term, factor)

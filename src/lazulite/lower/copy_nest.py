@@ -117,10 +117,14 @@ def _ranges(
 
 def _stays_inside(value: UOp, table: Mapping[UOp, UOp]) -> bool:
     """Whether loads over these ranges read nothing beyond their memory: at turns that nobody wants they might."""
-    loads = [node for node in toposort(value, enter=lambda n: n.op is not ops.AFTER) if node.op is ops.LOAD]
-    places = replace_ranges([load.src[1] for load in loads], table)
-    sizes = [_size(load.src[0]) for load in loads]
-    return all(0 <= place.vmin and place.vmax < size for place, size in zip(places, sizes, strict=True))
+    for load in toposort(value, enter=lambda n: n.op is not ops.AFTER):
+        if load.op is ops.LOAD:
+            place = linear(load.src[1])
+            terms = replace_ranges(list(place.terms), table)
+            low, high = Linear(place.constant, dict(zip(terms, place.terms.values(), strict=True))).bounds
+            if low < 0 or high >= _size(load.src[0]):
+                return False
+    return True
 
 
 def _size(memory: UOp) -> int:
