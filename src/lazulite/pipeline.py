@@ -122,7 +122,7 @@ def compile_kernel(
         return assemble(assembly, target)
 
 
-class faults_of:  # noqa: N801 (a context manager, read as a word)
+class faults_of:
     """Turn an exception that is none of ours into the fault of a stage."""
 
     def __init__(self, stage: str) -> None:
