@@ -340,10 +340,10 @@ def _rewrite(nest: _Nest, ranges: dict[Name, UOp]) -> UOp:
     done: dict[UOp, UOp] = {old: new.value for old, new in table.items()}
     gated = frozenset([r for r, found in table.items() if found.gate is not None])
     for node in nodes:
-        if done.keys().isdisjoint(node.src) or node in done:
-            continue
         if node.op is ops.LOAD and _is_in_panels(node.src[1]):
             done[node] = _rewrite_panel(node, done, table)
+            continue
+        if done.keys().isdisjoint(node.src) or node in done:
             continue
         src = tuple([done.get(s, s) for s in node.src])
         if node.op is ops.REDUCE:
