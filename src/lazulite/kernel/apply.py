@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from lazulite.base.errors import StageError
 from lazulite.ir import ops
@@ -130,8 +131,7 @@ def apply(kernel: UOp, steps: Iterable[Step]) -> UOp:
     return sink
 
 
-@dataclass(frozen=True, slots=True)
-class Loop:
+class Loop(NamedTuple):
     """A range as steps leave it; its kind is that of `RANGE`."""
 
     name: Name
@@ -254,9 +254,9 @@ def _turns(nest: _Nest, ranges: dict[Name, UOp], name: Name) -> UOp:
     if split not in nest.splits or name[-1] == 0 or leaf.kind != "loop" or leaf.grouped or leaf.whole:
         return leaf.size
     size, factor = nest.splits[split]
-    outer = [part for part in nest.order if part[: len(name)] == (*split, 0) and nest.leaves[part].extent != 1]
     if grain(size) % factor == 0:
         return leaf.size
+    outer = [part for part in nest.order if part[: len(name)] == (*split, 0) and nest.leaves[part].extent != 1]
     if any(part not in ranges or not is_looping(ranges[part]) for part in outer):
         return leaf.size
     block = _replacement(nest, ranges, (*split, 0)).value

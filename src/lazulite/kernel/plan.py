@@ -6,14 +6,14 @@ A `Plan` collects steps and remembers which loops they leave behind.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from lazulite.ir.uop import UOp
 from lazulite.kernel.nest import extent, grain, is_fixed
 from lazulite.kernel.steps import Name, Partition, Split, Step, Tile, Vectorize
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """One piece of a range: the names of its loop, its rows and its lanes, and the turns of each (1: none)."""
 
     loop: Name

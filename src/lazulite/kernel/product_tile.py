@@ -8,7 +8,7 @@ a tile reads them is part of it, so the questions about copies are answered here
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from lazulite.analysis.contraction import contraction
 from lazulite.analysis.kinds import own_cost
@@ -35,8 +35,7 @@ CHUNKS, FEW = 8, 4
 """Pieces of work to aim at, for a few threads to share evenly; and where each of them has to copy a whole operand."""
 
 
-@dataclass(frozen=True)
-class Tile:
+class Tile(NamedTuple):
     """One way to compute a product in registers, and what it costs in cycles."""
 
     node: UOp

@@ -23,19 +23,21 @@ def windows(load: UOp) -> list[list[UOp]]:
     conditions = _conditions(load)
     if conditions is None or any(term.op is not ops.RANGE for term in form.terms):
         return []
-    bounded = {term for each in conditions for term in each.terms}
     groups: list[list[UOp]] = []
     for r in sorted(form.terms, key=lambda r: (-abs(form.terms[r]), r.arg[0])):
         reach = abs(form.terms[r]) * (extent(r) - 1)
-        tied = (g for g in groups if any(_tied(r, q, conditions) for q in g))
-        near = (g for g in groups if r not in bounded and any(reach >= abs(form.terms[q]) for q in g))
-        home = next(tied, None) or next(near, None)
+        borders = [each.terms.keys() for each in conditions if r in each.terms]
+        if borders:  # with whom it is on a border of the operand together, else whom it reaches
+            home = next((g for g in groups if not all(tied.isdisjoint(g) for tied in borders)), None)
+        else:
+            home = next((g for g in groups if any(reach >= abs(form.terms[q]) for q in g)), None)
         if home is None:
             groups.append([r])
         else:
             home.append(r)
-    shared = any(len(g) > 1 for g in groups)
-    return groups if shared and all(_moves_as_one(g, form, each) for g in groups for each in conditions) else []
+    if len(groups) == len(form.terms) or not all(_moves_as_one(g, form, conditions) for g in groups):
+        return []
+    return groups
 
 
 def _conditions(load: UOp) -> list[Linear] | None:
@@ -48,13 +50,12 @@ def _conditions(load: UOp) -> list[Linear] | None:
     return found
 
 
-def _tied(r: UOp, q: UOp, conditions: Iterable[Linear]) -> bool:
-    """Whether a condition on the operand's border is on both ranges together."""
-    return any(r in each.terms and q in each.terms for each in conditions)
-
-
-def _moves_as_one(group: Sequence[UOp], form: Linear, condition: Linear) -> bool:
-    """Whether a condition changes along the axis as the index does, or not at all."""
+def _moves_as_one(group: Sequence[UOp], form: Linear, conditions: Iterable[Linear]) -> bool:
+    """Whether each condition changes along the axis as the index does, or not at all."""
     step = gcd(*[form.terms[r] for r in group])
-    moved = {divmod(condition.terms.get(r, 0) * step, form.terms[r]) for r in group}
-    return len(moved) == 1 and moved.pop()[1] == 0
+    for condition in conditions:
+        if not condition.terms.keys().isdisjoint(group):
+            moved = {divmod(condition.terms.get(r, 0) * step, form.terms[r]) for r in group}
+            if len(moved) > 1 or moved.pop()[1]:
+                return False
+    return True

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from lazulite.analysis.access import coefficient
 from lazulite.base.errors import StageError
@@ -36,8 +36,7 @@ _WIDE = 4
 """From which size of elements on a block that fills whole registers is no faster, and three times the text."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Axis:
+class _Axis(NamedTuple):
     """An axis of a copy: its ranges, how far each moves along it, and the position where the first element lies."""
 
     ranges: tuple[UOp, ...]
