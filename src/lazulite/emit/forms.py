@@ -11,16 +11,17 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from lazulite.ir import ops
+from lazulite.ir.ops import Op
 from lazulite.ir.uop import UOp
 from lazulite.kernel.nest import by_order, extent
 
 _NOTHING: frozenset[UOp] = frozenset()
 _REGISTERS = ("lane", "row", "unit")
-_ENDING = frozenset({ops.STORE, ops.REDUCE, ops.MMA})
-"""Where ranges of registers end."""
-_STATES = frozenset({ops.CARRY, ops.FINAL})
+_CLOSING = (ops.REDUCE, ops.MMA)
 _LOOP = frozenset({ops.RANGE, ops.FOR, ops.STORE})
 """What has no value."""
+Listed = Mapping[Op, Sequence[UOp]]
+"""The nodes of each operation."""
 Q = TypeVar("Q")
 A = TypeVar("A")
 
@@ -65,57 +66,56 @@ def form_of(ranges: Iterable[UOp]) -> Form:
 _SCALAR = Form((), None, (), 0)
 
 
-def forms_of(nodes: Sequence[UOp], closers: Mapping[UOp, UOp]) -> Answers[UOp, Form]:
+def forms_of(nodes: Sequence[UOp], listed: Listed) -> Answers[UOp, Form]:
     """The form of every value of a kernel, and of what its stores write."""
-    registers = _registers(nodes)
+    registers = _registers(listed)
     scalar, alike = registers.isdisjoint, Answers(form_of)
     told = Answers[frozenset[UOp], Form](lambda ranges: alike[ranges & registers])
     forms = Answers[UOp, Form](lambda node: _SCALAR if scalar(node.ranges) else told[node.ranges])
     forms.update({node: _SCALAR if scalar(node.ranges) else told[node.ranges] for node in nodes})
-    untold = _untold(nodes, registers)
-    _walk(untold, closers, registers)
+    untold = _untold(nodes, listed, registers)
     forms.update({node: alike[own] for node, own in untold.items()})
-    for node in nodes:
-        if node.op is ops.STORE:
-            forms[node] = alike[_over(node.src[1:], untold, registers)]
+    for store in listed[ops.STORE]:
+        forms[store] = alike[_over(store.src[1:], untold, registers)]
     return forms
 
 
-def _registers(nodes: Iterable[UOp]) -> frozenset[UOp]:
-    """All row, lane and unit ranges."""
-    ended = {r for node in nodes if node.op in _ENDING for source in node.src for r in source.ranges}
+def _registers(listed: Listed) -> frozenset[UOp]:
+    """All row, lane and unit ranges: each of them ends in one of these nodes."""
+    ending = [*listed[ops.STORE], *listed[ops.REDUCE], *listed[ops.MMA]]
+    ended = {r for node in ending for source in node.src for r in source.ranges}
     return frozenset([r for r in ended if r.arg[1] in _REGISTERS])
 
 
 _Varying = dict[UOp, frozenset[UOp]]
-"""What nodes vary over of which their own ranges do not tell it."""
+"""What nodes vary over."""
 
 
-def _untold(nodes: Iterable[UOp], registers: frozenset[UOp]) -> _Varying:
-    """States and what depends on them; and what reads memory, which varies as its place does and not as what has
-    filled it."""
-    found: _Varying = {}
-    depends = found.keys()
+def _untold(nodes: Sequence[UOp], listed: Listed, registers: frozenset[UOp]) -> _Varying:
+    """What nodes vary over of which their own ranges do not tell: states, what memory that was filled holds, and what
+    depends on these.
+
+    An access varies as its place does; a state as its first value and its next value do, so until none changes.
+    """
+    filled = [load for load in listed[ops.LOAD] if not registers.isdisjoint(load.src[0].ranges)]
+    found: _Varying = dict.fromkeys([*listed[ops.CARRY], *listed[ops.FINAL], *filled], _NOTHING)
+    if not found:
+        return found
+    ordered = []
     for node in nodes:
-        op, src = node.op, node.src
-        if op in _LOOP:
-            continue
-        filled = op is ops.LOAD and not registers.isdisjoint(src[0].ranges)
-        if filled or op in _STATES or not depends.isdisjoint(src):
+        if node in found or (node.op not in _LOOP and not found.keys().isdisjoint(node.src)):
             found[node] = _NOTHING
-    return found
-
-
-def _walk(found: _Varying, closers: Mapping[UOp, UOp], registers: frozenset[UOp]) -> None:
-    """Find what these vary over: a state over what its first value or its next value does, so until none changes."""
-    valued = [(node, _value_sources(node, closers)) for node in found]
+            ordered.append(node)
+    closers = {loop.src[0]: loop for loop in listed[ops.FOR]}
+    valued = [(node, _value_sources(node, closers)) for node in ordered]
     states = [(node, sources) for node, sources in valued if node.op is ops.CARRY]
     changed = True
     while changed:
         for node, sources in valued:
             own = _over(sources, found, registers)
-            found[node] = own.difference(_closed(node)) if node.op in _ENDING else own
+            found[node] = own.difference(_closed(node)) if node.op in _CLOSING else own
         changed = any(found[node] != _over(sources, found, registers) for node, sources in states)
+    return found
 
 
 def _over(sources: Iterable[UOp], found: _Varying, registers: frozenset[UOp]) -> frozenset[UOp]:

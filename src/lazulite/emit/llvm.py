@@ -19,6 +19,7 @@ from lazulite.emit.base import Binary
 from lazulite.emit.llvm_compute import POSITIONS
 from lazulite.emit.llvm_functions import FunctionWriter
 from lazulite.emit.llvm_object import compile_text
+from lazulite.emit.llvm_types import constant
 from lazulite.emit.llvm_values import At, Key
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
@@ -117,7 +118,9 @@ class Writer(FunctionWriter):
             write = self._unless_known(node, self.elements(node))
         elif node.op is ops.LOAD:
             write = self.loads(node)
-        elif node.op is ops.STORE and node not in self.blocks and not self.runs_in_every_chunk(node):
+        elif node in self.blocks:
+            write = self.store_blocks(node, self._only(node))
+        elif node.op is ops.STORE and not self._only(node):
             write = self.stores(node)
         return write or self._at_each_row(node)
 
@@ -131,35 +134,42 @@ class Writer(FunctionWriter):
         gate = node.src[0] if node.op is ops.WHERE else node
         if gate.op not in _GATES or gate.dtype is not dtypes.bool or not self.form(gate).rows:
             return write
-        lanes, truth = self.form(node).lanes, self.known.truth
-        rows, bits = self.form(node).rows, self.index_bits(node, lanes)
+        rows, lanes = self.form(node).rows, self.form(node).lanes
+        truths = zip(self.keys(rows), self.known.truths(gate, rows), strict=True)
+        known = {key: truth for key, truth in truths if truth is not None}
+        if not known:
+            return write
+        bits = self.index_bits(node, lanes)
 
         def written(key: Key) -> str | None:
-            at = dict(zip(rows, key, strict=True))
-            known = truth(gate, at)
-            if known is None:
+            if key not in known:
                 return write(key)
-            value = UOp.const(dtypes.bool, known) if node is gate else node.src[1 if known else 2]
-            return self.operand(value, at, lanes, bits)
+            if node is gate:
+                return constant(dtypes.bool, known[key], lanes, bits)
+            chosen = node.src[1 if known[key] else 2]
+            return self.operand(chosen, dict(zip(rows, key, strict=True)), lanes, bits)
 
         return written
 
     def _way_of_writing(self, node: UOp) -> Callable[[UOp, At], str | None]:
         """What writes the node at any of its rows."""
-        op, form = node.op, self.form(node)
-        if op is ops.STORE:
-            only = self.last if self.runs_in_every_chunk(node) else None
-            write = self.store_block if node in self.blocks else self.store
-            return self.store_tile if len(form.units) > 1 else partial(write, only=only)
+        op = node.op
+        if op in ops.ELEMENTWISE:
+            return self.walk if node in self.steps else self.position if self._is_position(node) else self.element
+        units = self.form(node).units
         if op is ops.LOAD:
-            return self.load_tile if len(form.units) > 1 else self.load_neighbours if form.units else self.load
+            return self.load_tile if len(units) > 1 else self.load_neighbours if units else self.load
         if op is ops.MMA:
             return self.multiply
-        if node in self.steps:
-            return self.walk
-        if node.dtype is dtypes.index and op in POSITIONS and form.is_scalar:
-            return self.position
-        return self.element
+        return self.store_tile if len(units) > 1 else partial(self.store, only=self._only(node))
+
+    def _only(self, store: UOp) -> str | None:
+        """A condition on a store, so that what others see is written once."""
+        return self.last if self.runs_in_every_chunk(store) else None
+
+    def _is_position(self, node: UOp) -> bool:
+        """Whether this is a sum or product of numbers that do not vary over registers."""
+        return node.dtype is dtypes.index and node.op in POSITIONS and self.form(node).is_scalar
 
 
 @dataclass(frozen=True, slots=True)

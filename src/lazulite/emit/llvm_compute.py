@@ -76,7 +76,8 @@ class ComputeWriter(TransposeWriter):
         values = self.values
         left, right = [values[s][()] if s in values else self.operand(s, at, 0, 64) for s in node.src]
         result = self.text.define(f"{POSITIONS[node.op]} i64 {left}, {right}")
-        return self.text.define(f"freeze i64 {result}") if any(s.op is ops.RANGE for s in node.src) else result
+        counts = ops.RANGE in [source.op for source in node.src]
+        return self.text.define(f"freeze i64 {result}") if counts else result
 
     def element(self, node: UOp, at: At) -> str:
         """A row of an elementwise node."""
@@ -92,8 +93,10 @@ class ComputeWriter(TransposeWriter):
         if not isinstance(write, str):
             each = list(map(row_of, found))
             return lambda key: write(*[row(key) for row in each])
-        spelled = write.format(*[text if isinstance(text, str) else "{}" for text in found]).format
         varied = [row_of(texts) for texts in found if not isinstance(texts, str)]
+        spelled = write.format
+        if len(varied) < len(found):
+            spelled = spelled(*[texts if isinstance(texts, str) else "{}" for texts in found]).format
         return lambda key: define(spelled(*[row(key) for row in varied]))
 
     def _written(self, node: UOp) -> _Written:
@@ -104,7 +107,7 @@ class ComputeWriter(TransposeWriter):
             operands[0] = node.src[0], self.lanes_of(node.src[0]), 64
         if node.op in UNSIGNED_INDEX:
             return operands, partial(self._divide, node, type_name(node.dtype, lanes, bits), lanes)
-        key = node.op, node.dtype, node.src[0].dtype, *operands[0][1:], lanes, bits
+        key = node.op, node.dtype, node.src[0].dtype, operands[0][1], lanes, bits
         write = self._writers.get(key)
         if write is None:
             write = self._writers[key] = self._writer(node, lanes, bits)

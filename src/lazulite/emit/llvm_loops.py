@@ -8,7 +8,7 @@ memory is accessed in that loop the address itself walks.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -84,40 +84,44 @@ class LoopWriter(MatrixWriter):
         found, loops = dict[UOp, UOp](), list[UOp]()
         for node in self.nodes:
             op = node.op
-            if op is ops.RANGE:
+            if op in POSITIONS:
+                if node.dtype is dtypes.index and loops and loops[-1] is not self.parallel:
+                    step = _step(node, loops[-1])
+                    if step is not None and self.form(node).is_scalar:
+                        self.steps[node] = loops[-1], step
+            elif op is ops.RANGE:
                 loops.append(node)
             elif op is ops.FOR:
                 loops.pop()
-            elif not loops:
-                continue
-            elif op is ops.LOAD or op is ops.STORE:
+            elif loops and (op is ops.LOAD or op is ops.STORE):
                 found[node] = loops[-1]
-            elif op in POSITIONS and node.dtype is dtypes.index and loops[-1] is not self.parallel:
-                step = _step(node, loops[-1])
-                if step is not None and self.form(node).is_scalar:
-                    self.steps[node] = loops[-1], step
         return found
 
     def _needs(self, around: Mapping[UOp, UOp]) -> tuple[set[UOp], list[UOp]]:
-        """The nodes whose values instructions need, and the arguments and scratch memory in use.
-
-        A position that walks with the loop around an access is an address there: what is needed is where it begins.
-        """
-        used: set[UOp] = set()
+        """The nodes whose values instructions need, and the arguments and scratch memory in use."""
+        used, steps = set[UOp](), self.steps
         for node in reversed(self.nodes):
             op = node.op
-            if op is ops.LOAD or op is ops.STORE:
-                parts = self.addresses[node.src[1]]
-                place = parts.dynamic
-                if place in self.steps and self.steps[place][0] is around.get(node) and node not in self.moved:
-                    place = place.src[0] if place.op is ops.ADD else None
-                used.update([part for part in (place, parts.mixed) if part is not None])
-                used.update((memory_of(node.src[0]), *node.src[2:]))
-            elif op not in ops.ELEMENTWISE:
+            if op in ops.ELEMENTWISE:
+                if node in used:
+                    used.update(node.src[:1] if node in steps else node.src)
+            elif op is ops.LOAD or op is ops.STORE:
+                used.update(self._needed(node, around.get(node)))
+            else:
                 used.update(node.src)
-            elif node in used:
-                used.update(node.src[:1] if node in self.steps else node.src)
         return used, sorted([node for node in used if node.op in _LEAVES], key=lambda n: (n.op.number, n.arg[0]))
+
+    def _needed(self, access: UOp, loop: UOp | None) -> Sequence[UOp]:
+        """What an access needs.
+
+        A position that walks with the loop around it is an address there: what is needed is where it begins.
+        """
+        memory, index, *rest = access.src
+        parts = self.addresses[index]
+        place = parts.dynamic
+        if place is not None and place in self.steps and self.steps[place][0] is loop and access not in self.moved:
+            place = place.src[0] if place.op is ops.ADD else None
+        return memory_of(memory), *[part for part in (place, parts.mixed) if part is not None], *rest
 
     def open_loop(self, r: UOp) -> None:
         text, closer = self.text, self.closers[r]
@@ -128,7 +132,7 @@ class LoopWriter(MatrixWriter):
             begin, end = self._chunk(r, end)
         may_be_empty = r.src[0].vmin < 1 and r is not self.parallel
         conditions = [text.define(f"icmp slt i64 {begin}, {end}")] if may_be_empty or r is self.parallel else []
-        beside = self.parallel not in (None, r) and not self.loops
+        beside = not self.loops and self.parallel is not None and r is not self.parallel
         if beside and self._belongs_to_one_chunk(closer):
             conditions.append(self.last)
         before = text.line("")
@@ -146,8 +150,7 @@ class LoopWriter(MatrixWriter):
 
     def _state(self, carry: UOp, first: dict[Key, str]) -> _State:
         """Names for what a state is in a turn."""
-        fresh = self.text.fresh
-        names = self.values[carry] = {key: fresh("c") for key in first}
+        names = self.values[carry] = dict(zip(first, self.text.fresh_names("c", len(first)), strict=True))
         return _State(carry, type_name(carry.dtype, self.lanes_of(carry)), names, first)
 
     def _first_states(self, carry: UOp) -> dict[Key, str]:
@@ -203,8 +206,9 @@ class LoopWriter(MatrixWriter):
         results = self.yields[loop.closer] = [self._states(c, loop.closer.src[1 + c.arg]) for c in carries]
         self.leave_loop()
         last, following = text.block, text.define(f"add nuw nsw i64 {loop.counter}, 1")
-        firsts = [f"{walk.first} = {self._first_address(*place)}" for place, walk in loop.pointers.items()]
-        text.fill(loop.before, "\n  ".join(firsts))
+        if loop.pointers:
+            firsts = [f"{walk.first} = {self._first_address(*place)}" for place, walk in loop.pointers.items()]
+            text.fill(loop.before, "\n  ".join(firsts))
         phis = [(loop.counter, "i64", loop.begin, following)]
         for carry, kind, names, first in loop.states:
             after = results[carry.arg]
@@ -264,8 +268,7 @@ def _step(position: UOp, r: UOp) -> int | None:
     if position.op is ops.MUL:
         return _multiple(position, r)
     start, move = position.src
-    step = _multiple(move, r)
-    return None if step is None or r in start.ranges else step
+    return _multiple(move, r) if r not in start.ranges else None
 
 
 def _multiple(node: UOp, r: UOp) -> int | None:

@@ -130,11 +130,12 @@ class MemoryWriter(ValueWriter):
         parts, form, size = self.addresses[access.src[1]], self.form(access), access.src[0].dtype.itemsize
         if parts.mixed is not None:
             return None
-        lines = self.known.lines(parts.static, form.rows, self.keys(form.rows), form.lane)
+        lines = self.known.lines(parts.static, form.rows, form.lane)
         if lines is None or (form.lane is not None and lines[1] != 1):
             return None
         text, once = self.text, self.text.once
-        offsets = {key: f", i64 {start * size}" if start else "" for key, start in lines[0].items()}
+        texts = [f", i64 {start * size}" if start else "" for start in lines[0]]
+        offsets = dict(zip(self.keys(form.rows), texts, strict=True))
         base = block = ""
 
         def pointer(key: Key) -> str:

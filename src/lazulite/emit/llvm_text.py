@@ -29,6 +29,12 @@ class Text:
         self.count += 1
         return f"%{prefix}{self.count}"
 
+    def fresh_names(self, prefix: str, count: int) -> list[str]:
+        """So many of them."""
+        first = self.count + 1
+        self.count += count
+        return [f"%{prefix}{number}" for number in range(first, first + count)]
+
     def line(self, text: str) -> int:
         """Write a line; gives its number, for `fill`."""
         self.lines.append(f"  {text}")
@@ -66,11 +72,12 @@ class Text:
 
     def label(self, prefix: str) -> str:
         """A fresh name of a block."""
-        return self.fresh(prefix)[1:]
+        self.count += 1
+        return f"{prefix}{self.count}"
 
     def splat(self, element: str, value: str, lanes: int) -> str:
         """The scalar in every lane."""
-        if not value.startswith("%"):
+        if value[0] != "%":
             return f"splat ({element} {value})"
         key = element, value, lanes
         made = self._made.get(key)

@@ -8,11 +8,12 @@ as one wider word.  Takes a `STORE` in a list of instructions; what is not of th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from lazulite.analysis.access import coefficient
 from lazulite.emit.llvm_memory import OPEN, MemoryWriter, Place, stored_type
-from lazulite.emit.llvm_values import At
+from lazulite.emit.llvm_values import At, Key
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.uop import UOp
@@ -47,11 +48,19 @@ class TransposeWriter(MemoryWriter):
         self.moved = frozenset(store.src[2] for store, block in self.blocks.items() if block.word is not None)
         """Loads that are written together with their stores."""
 
-    def store_block(self, node: UOp, at: At, only: str | None) -> None:
-        """With the last row of one of the `blocks`, the block; `only` is a condition on the whole statement."""
-        block = self.blocks[node]
-        if any(at[r] != extent(r) - 1 for r in block.all_rows):
-            return
+    def store_blocks(self, node: UOp, only: str | None) -> Callable[[Key], None]:
+        """What writes one of the `blocks` with the last of its rows; `only` is a condition on the whole statement."""
+        rows, block = self.form(node).rows, self.blocks[node]
+        ends = [(rows.index(r), extent(r) - 1) for r in block.all_rows]
+
+        def write(key: Key) -> None:
+            if all(key[place] == last for place, last in ends):
+                self._store_block(node, block, dict(zip(rows, key, strict=True)), only)
+
+        return write
+
+    def _store_block(self, node: UOp, block: _Block, at: At, only: str | None) -> None:
+        """A block, where its gate and `only` allow."""
         gate = self.gate(node.src[3], at) if len(node.src) > 3 else OPEN
         conditions = [c for c in (only, gate.text if not gate.vector else "") if c]
         if gate.never:
@@ -155,7 +164,9 @@ class TransposeWriter(MemoryWriter):
             length *= 2
         half, kind, squares = len(vectors) // 2, f"<{length} x {element}>", range(0, length, lanes)
         picks = [
-            [square + turn // 2 + turn % 2 * length for square in squares for turn in range(start, start + lanes)]
+            tuple(
+                [square + turn // 2 + turn % 2 * length for square in squares for turn in range(start, start + lanes)]
+            )
             for start in (0, lanes)
         ]
         for _ in range(len(vectors).bit_length() - 1):
@@ -217,7 +228,7 @@ class TransposeWriter(MemoryWriter):
     def _word(self, node: UOp, steps: dict[UOp, int]) -> UOp | None:
         """The row of a copy whose turns are neighbours in what is read and in what is written."""
         load = node.src[2]
-        if load.op is not ops.LOAD or self.readers[load] > 1 or self.addresses[load.src[1]].mixed is not None:
+        if load.op is not ops.LOAD or self.addresses[load.src[1]].mixed is not None:
             return None
         rows = self.form(load).rows
         word = next((r for r in rows if steps.get(r) == 1 == coefficient(load.src[1], r)), None)
@@ -226,4 +237,6 @@ class TransposeWriter(MemoryWriter):
         others = [s for r, s in steps.items() if r is not word]
         others += [coefficient(load.src[1], r) or 0 for r in (*rows, self.form(load).lane) if r not in (word, None)]
         gated = any(word in gate.ranges for gate in load.src[2:])
-        return None if gated or any(step % extent(word) for step in others) else word
+        if gated or any(step % extent(word) for step in others):
+            return None
+        return word if all(reader is node for reader in self.nodes if load in reader.src) else None

@@ -88,7 +88,7 @@ def vector_literal(element: str, values: Sequence[str]) -> str:
     """
     if len(set(values)) == 1:
         return f"splat ({element} {values[0]})"
-    return "<" + ", ".join(f"{element} {value}" for value in values) + ">"
+    return "<" + ", ".join([f"{element} {value}" for value in values]) + ">"
 
 
 @lru_cache(1 << 12)

@@ -6,10 +6,9 @@ more lanes it is spread, where it is known now it is a constant.
 
 from __future__ import annotations
 
-import itertools
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import partial
 
 from lazulite.emit.forms import Answers, Form, forms_of
 from lazulite.emit.llvm_text import Text
@@ -56,23 +55,17 @@ class ValueWriter:
         """Whether memory that is streamed to begins at a cache line."""
         self.zeros = 0
         self.scratch_bytes = 0
-        self.form: Callable[[UOp], Form] = forms_of(self.nodes, self.closers).__getitem__
+        self.form: Callable[[UOp], Form] = forms_of(self.nodes, self.listed).__getitem__
         """The rows and lanes of a node's value (of what it writes, for a STORE)."""
         self.is_static: Callable[[UOp], bool] = Answers(is_static).__getitem__
         """Whether the value of a node is known now."""
         self.known = Static()
         self._literals: dict[tuple[UOp, int, int, Key], str] = {}
-        self.keys: Callable[[Rows], list[Key]] = Answers(_keys).__getitem__
+        self.keys = Answers[Rows, list[Key]](lambda rows: _keys_within(rows, rows)).__getitem__
         """Every combination of turns of these rows."""
-        self._own_keys: dict[tuple[Rows, Rows], list[Key]] = {}
         accesses = [*self.listed[ops.LOAD], *self.listed[ops.STORE]]
         self.addresses = {place: address(place) for place in {node.src[1]: None for node in accesses}}
         """The parts of every index."""
-
-    @cached_property
-    def readers(self) -> Counter[UOp]:
-        """How many nodes have each as a source."""
-        return Counter(source for node in self.nodes for source in set(node.src))
 
     def constants(self) -> list[str]:
         """Definitions beside the function."""
@@ -129,24 +122,20 @@ class ValueWriter:
         if node.dtype is dtypes.index and self.index_bits(node, form.lanes) != bits:
             return self._row_by_row(node, lanes, bits, rows)
         values = self.values[node]
-        if form.rows != rows:
-            own = self._keys_within(rows, form.rows)
-            values = dict(zip(self.keys(rows), map(values.__getitem__, own), strict=True))
+        if form.rows and form.rows != rows:
+            own = [values[key] for key in _keys_within(rows, form.rows)]
+            values = dict(zip(self.keys(rows), own, strict=True))
         if form.lanes or not lanes:
-            return values
+            return values if form.rows else values[()]
         splat, element = self.text.splat, type_name(node.dtype, 0, bits)
-        return lambda key: splat(element, values[key], lanes)
+        if form.rows:
+            return lambda key: splat(element, values[key], lanes)
+        value = values[()]
+        return lambda _: splat(element, value, lanes)
 
     def _row_by_row(self, node: UOp, lanes: int, bits: int, rows: Rows) -> Row:
+        """The same for rows with nothing in common."""
         return lambda key: self.operand(node, dict(zip(rows, key, strict=True)), lanes, bits)
-
-    def _keys_within(self, rows: Rows, own: Rows) -> list[Key]:
-        """For every combination of rows the turns of some of them."""
-        found = self._own_keys.get((rows, own))
-        if found is None:
-            places = [rows.index(r) for r in own]
-            found = self._own_keys[rows, own] = [tuple([key[place] for place in places]) for key in self.keys(rows)]
-        return found
 
     def _resized(self, node: UOp, value: str, lanes: int, bits: int) -> str:
         """An INDEX that is `bits` wide."""
@@ -162,7 +151,8 @@ class ValueWriter:
         found = self._literals.get(asked)
         if found is None:
             lane, element = self.form(node).lane, type_name(node.dtype, 0, bits)
-            values = [literal(node.dtype, v) for v in self.known.lanes(node, at, lane)]
+            spelled = str if node.dtype is dtypes.index else partial(literal, node.dtype)
+            values = list(map(spelled, self.known.lanes(node, at, lane)))
             found = values[0] if lane is None and not lanes else vector_literal(element, values)
             self._literals[asked] = found
         return found
@@ -188,8 +178,13 @@ class ValueWriter:
         return self.text.define(f"load {type_name(dtype)}, ptr {place}, align 8")
 
 
-def _keys(rows: Rows) -> list[Key]:
-    return list(itertools.product(*[range(extent(r)) for r in rows]))
+def _keys_within(rows: Rows, some: Rows) -> list[Key]:
+    """At every combination of turns of rows those of some of them."""
+    keys: list[Key] = [()]
+    for r in rows:
+        turns = [(turn,) if r in some else () for turn in range(extent(r))]
+        keys = [key + turn for key in keys for turn in turns]
+    return keys
 
 
 def row_of(operands: Operands) -> Row:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from operator import mul
 
+from lazulite.emit.forms import Answers
 from lazulite.ir import ops
 from lazulite.ir.bounds import Interval, Linear, difference, linear
 from lazulite.ir.dtype import Scalar, dtypes
 from lazulite.ir.uop import UOp, toposort
-from lazulite.kernel.nest import extent
+from lazulite.kernel.nest import count, extent
 
 
 def static_values(node: UOp, at: Mapping[UOp, int], lane: UOp | None) -> list[Scalar]:
@@ -37,16 +37,16 @@ def static_values(node: UOp, at: Mapping[UOp, int], lane: UOp | None) -> list[Sc
 _COMPARISONS = (ops.LT, ops.LE)
 _Form = tuple[int, list[tuple[UOp, int]]]
 """An index as a constant and multiples of ranges."""
-_Span = tuple[Interval, list[tuple[UOp, int]]]
+_Span = tuple[Interval, dict[UOp, int]]
 """A difference: the interval of all but its rows, and multiples of these."""
 
 
 class Static:
-    """Answers for one kernel; the linear form of an index is found once."""
+    """What is known in one kernel; the linear form of an index is found once."""
 
     def __init__(self) -> None:
-        self._forms: dict[UOp, _Form | None] = {}
-        self._spans: dict[UOp, _Span] = {}
+        self._form = Answers(_form).__getitem__
+        self._span = Answers(_span).__getitem__
 
     def lanes(self, node: UOp, at: Mapping[UOp, int], lane: UOp | None) -> list[Scalar]:
         """The value in each lane; one value where there are no lanes."""
@@ -67,55 +67,64 @@ class Static:
         form = self._form(node)
         return None if form is None else _line(form, at, lane)
 
-    def lines(
-        self, node: UOp | None, rows: Sequence[UOp], keys: Iterable[tuple[int, ...]], lane: UOp | None
-    ) -> tuple[dict[tuple[int, ...], int], int] | None:
-        """An index in the first lane at each of these turns of rows, and its step from lane to lane, as in `line`."""
+    def lines(self, node: UOp | None, rows: Sequence[UOp], lane: UOp | None) -> tuple[list[int], int] | None:
+        """An index in the first lane at all turns of rows, the last row fastest, and its step as `line` gives it."""
         form: _Form | None = (0, []) if node is None else self._form(node)
         if form is None:
             return None
-        constant, factors = form[0], dict(form[1])
-        steps = [factors.get(r, 0) for r in rows]
-        starts = {key: constant + sum(map(mul, steps, key)) for key in keys}
-        return starts, 0 if lane is None else factors.get(lane, 0)
+        factors = dict(form[1])
+        return _sums(form[0], factors, rows), 0 if lane is None else factors.get(lane, 0)
 
-    def truth(self, gate: UOp, at: Mapping[UOp, int]) -> bool | None:
-        """What a gate is at a row whatever the loops and lanes; None where that depends on these.
+    def truths(self, gate: UOp, rows: Sequence[UOp]) -> list[bool | None]:
+        """What a gate is at all turns of rows whatever the loops and lanes; None where that depends on these.
 
         Recursion is as deep as a gate has conditions.
         """
         if gate.op is ops.AND:
-            either = [self.truth(source, at) for source in gate.src]
-            return False if False in either else None if None in either else True
+            both = zip(*[self.truths(source, rows) for source in gate.src], strict=True)
+            return [False if False in each else None if None in each else True for each in both]
         if gate.op not in _COMPARISONS or gate.src[0].dtype is not dtypes.index:
-            return None
-        (low, high), rows = self._span(gate)
-        limit = (gate.op is ops.LE) - sum([factor * at[r] for r, factor in rows])
-        return True if high < limit else False if low >= limit else None
+            return [None] * count(rows)
+        (low, high), factors = self._span(gate)
+        limit = gate.op is ops.LE
+        return [
+            True if high + turn < limit else False if low + turn >= limit else None for turn in _sums(0, factors, rows)
+        ]
 
-    def _span(self, gate: UOp) -> _Span:
-        """By how much the left side of a comparison is larger than the right one."""
-        if gate not in self._spans:
-            form = difference(*gate.src)
-            rows = [(term, factor) for term, factor in form.terms.items() if _is_row(term)]
-            rest = Linear(form.constant, {term: factor for term, factor in form.terms.items() if not _is_row(term)})
-            self._spans[gate] = rest.bounds, rows
-        return self._spans[gate]
 
-    def _form(self, node: UOp) -> _Form | None:
-        """Of an index, or of the difference of those that are compared; None where that is not linear."""
-        compared = node.op in _COMPARISONS and node.src[0].dtype is dtypes.index
-        if node.dtype is not dtypes.index and not compared:
+def _form(node: UOp) -> _Form | None:
+    """That of an index, or of the difference of two that are compared; None where it is not linear."""
+    if node.dtype is dtypes.index:
+        form = linear(node)
+    elif node.op in _COMPARISONS and node.src[0].dtype is dtypes.index:
+        form = difference(*node.src)
+    else:
+        return None
+    for term in form.terms:
+        if term.op is not ops.RANGE:
             return None
-        if node not in self._forms:
-            form = difference(*node.src) if compared else linear(node)
-            plain = all(term.op is ops.RANGE for term in form.terms)
-            self._forms[node] = (form.constant, list(form.terms.items())) if plain else None
-        return self._forms[node]
+    return form.constant, list(form.terms.items())
+
+
+def _span(gate: UOp) -> _Span:
+    """By how much the left side of a comparison is larger than the right one."""
+    form = difference(*gate.src)
+    rows = {term: factor for term, factor in form.terms.items() if _is_row(term)}
+    rest = Linear(form.constant, {term: factor for term, factor in form.terms.items() if not _is_row(term)})
+    return rest.bounds, rows
 
 
 def _is_row(term: UOp) -> bool:
     return term.op is ops.RANGE and term.arg[1] == "row"
+
+
+def _sums(start: int, factors: Mapping[UOp, int], rows: Iterable[UOp]) -> list[int]:
+    """A number with a multiple of each row added, at all turns of the rows, the last one fastest."""
+    sums = [start]
+    for r in rows:
+        turns = [factors.get(r, 0) * turn for turn in range(extent(r))]
+        sums = [each + turn for each in sums for turn in turns]
+    return sums
 
 
 def _line(form: _Form, at: Mapping[UOp, int], lane: UOp | None) -> tuple[int, int]:

@@ -1,5 +1,7 @@
 """The form of a value says over which registers it varies, also where its own ranges do not tell."""
 
+from collections import defaultdict
+
 import pytest
 
 from lazulite.emit.forms import Form, form_of, forms_of
@@ -14,7 +16,10 @@ ROW, LANE, TURN = loop(3, 1, "row"), loop(8, 2, "lane"), loop(4, 0, "loop")
 def forms(kernel, *steps):
     """The listed nodes of a kernel, each with its form."""
     nodes = lowered(kernel, TARGETS["widest"], steps).src
-    found = forms_of(nodes, {node.src[0]: node for node in nodes if node.op is ops.FOR})
+    listed = defaultdict(list)
+    for node in nodes:
+        listed[node.op].append(node)
+    found = forms_of(nodes, listed)
     return [(node, found[node]) for node in nodes]
 
 
