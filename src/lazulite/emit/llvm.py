@@ -50,7 +50,10 @@ class Writer(FunctionWriter):
             elif first.op is ops.RANGE:
                 self.open_loop(first)
             elif first.op is ops.FOR:
-                self.close_loop()
+                if first in self.again:
+                    self.repeat_loop(first)
+                else:
+                    self.close_loop()
             elif first.op is ops.FINAL:
                 self.values[first] = self.yields[first.src[0]][first.arg]
             elif first.op is ops.REDUCE:
@@ -62,7 +65,7 @@ class Writer(FunctionWriter):
         head = f"define void @{self.name}(ptr %args, i64 %begin, i64 %end, ptr %scratch) nounwind {{\nentry:"
         declarations = sorted(self.text.declarations.values())
         hints = ["!0 = !{i32 1}"] if self.aligned else []
-        beside = [*declarations, *self.constants(), *self.definitions()]
+        beside = [*declarations, *self.constants(), *self.definitions]
         return "\n".join([*beside, head, *self.text.lines, "}", *hints, ""])
 
     def _groups(self) -> Iterator[list[UOp]]:
@@ -71,7 +74,11 @@ class Writer(FunctionWriter):
         together: tuple[UOp, ...] = ()
         for node in self.nodes:
             plain = node.op in _PLAIN
-            if (plain and node not in self.used and node.op is not ops.STORE) or node in self.moved:
+            if (
+                (plain and node not in self.used and node.op is not ops.STORE)
+                or node in self.moved
+                or node in self.repeated
+            ):
                 continue
             rows = self.form(node).rows if plain else ()
             if group and rows != together:

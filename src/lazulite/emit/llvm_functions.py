@@ -1,22 +1,28 @@
-"""Functions of a kernel as LLVM assembly: loops with register tiles that run one after another in a loop.
+"""Functions of a kernel as LLVM assembly: loops with register tiles that run one after another, and loops that occur
+again with other memory.
 
-Each is a function of its own, so that its registers are nobody else's business: else the code generator keeps what one
-loop needs again in the next turn, such as the constants of a power, in registers while another one runs, and spills the
-sums of that.  Values from outside become arguments when they are first asked for.  Functions that differ in nothing but
-their arguments are written once.
+Where several loops have register tiles each is a function of its own, so that its registers are nobody else's business:
+else the code generator keeps what one loop needs again in the next turn, such as the constants of a power, in registers
+while another one runs, and spills the sums of that.  Loops that differ in nothing but what they take from outside are
+written, and compiled, once.  Values from outside become arguments when they are first asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 
+from lazulite.emit.alike import alike
 from lazulite.emit.llvm_loops import LoopWriter
-from lazulite.emit.llvm_text import Text, Typed
+from lazulite.emit.llvm_text import Text
 from lazulite.emit.llvm_types import type_name
 from lazulite.emit.llvm_values import Key
 from lazulite.ir import ops
+from lazulite.ir.ops import Op
 from lazulite.ir.uop import UOp
+
+_LEAST = 16
+"""The fewest nodes of a loop for which it is worth a look whether it occurs again."""
 
 
 @dataclass(slots=True)
@@ -26,9 +32,20 @@ class _Nest:
     range: UOp | None
     stands_alone: bool
     """Whether it has no states of its own, and nothing in it concerns the whole kernel."""
+    begin: int = 0
+    end: int = 0
+    """Where its nodes are in the list."""
     tiles: int = 0
     """How many loops have register tiles as states."""
     inner: list[_Nest] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Function:
+    """A loop as a function: its name, and the values from outside that are its arguments."""
+
+    name: str
+    passed: list[tuple[UOp, Key]]
 
 
 class _Arguments(dict[UOp, dict[Key, str]]):
@@ -36,24 +53,13 @@ class _Arguments(dict[UOp, dict[Key, str]]):
 
     def __init__(self, writer: FunctionWriter) -> None:
         super().__init__()
-        self.writer, self.around, self.caller = writer, writer.values, writer.text
-        self.passed: dict[Typed, str] = {}
-        """The name of the argument for each value from outside."""
+        self.around, self.caller = writer.values, writer.text
+        self.passed: list[tuple[UOp, Key]] = []
 
     def __missing__(self, node: UOp) -> dict[Key, str]:
-        kind, found = self.writer.type_of(node), dict[Key, str]()
-        for key, value in self.around[node].items():
-            found[key] = self.passed.setdefault((kind, value), f"%given{len(self.passed)}")
-        self[node] = found
+        found = self[node] = {key: f"%given{len(self.passed) + n}" for n, key in enumerate(self.around[node])}
+        self.passed += [(node, key) for key in found]
         return found
-
-    @property
-    def parameters(self) -> str:
-        return ", ".join([f"{kind} {name}" for (kind, _), name in self.passed.items()])
-
-    @property
-    def operands(self) -> str:
-        return ", ".join([f"{kind} {value}" for kind, value in self.passed])
 
 
 class FunctionWriter(LoopWriter):
@@ -61,10 +67,17 @@ class FunctionWriter(LoopWriter):
 
     def __init__(self, linear: UOp) -> None:
         super().__init__(linear)
-        self.apart = self._apart()
+        self.apart: set[UOp] = set()
         """The ranges of loops that become functions."""
-        self.functions: dict[str, str] = {}
-        """The name of each by its text."""
+        self.again: dict[UOp, tuple[UOp, dict[UOp, UOp]]] = {}
+        """For a loop (its `FOR`) that is the same as one before: the range of that, and what stands for what in it."""
+        self.repeated: set[UOp] = set()
+        """What is in such loops."""
+        self.listed = frozenset(self.nodes)
+        self.functions: dict[UOp, _Function] = {}
+        self.definitions: list[str] = []
+        """The functions beside the kernel's."""
+        self._find_functions()
 
     def type_of(self, node: UOp) -> str:
         """The type of a node's value."""
@@ -82,43 +95,72 @@ class FunctionWriter(LoopWriter):
         r = self.loops[-1].closer.src[0]
         super().close_loop()
         if r in self.apart and isinstance(self.values, _Arguments):
-            self._call(self.values)
+            self._end_function(r, self.values)
 
-    def _call(self, arguments: _Arguments) -> None:
-        """End a function, and call it."""
-        head = f"({arguments.parameters}) noinline nounwind {{\nentry:"
-        function = "\n".join([head, *self.text.lines, "  ret void\n}"])
-        name = self.functions.setdefault(function, f"@tile{len(self.functions)}")
+    def _end_function(self, r: UOp, arguments: _Arguments) -> None:
+        """Leave a function, and call it."""
+        function = self.functions[r] = _Function(f"@tile{len(self.functions)}", arguments.passed)
+        parameters = ", ".join([f"{self.type_of(node)} {arguments[node][key]}" for node, key in function.passed])
+        head = f"define internal void {function.name}({parameters}) noinline nounwind {{\nentry:"
+        self.definitions.append("\n".join([head, *self.text.lines, "  ret void\n}"]))
         self.values, self.text = arguments.around, arguments.caller
-        self.text.line(f"call void {name}({arguments.operands})")
+        self._call(function, function.passed)
 
-    def definitions(self) -> list[str]:
-        """The functions beside the kernel's."""
-        return [f"define internal void {name}{function}" for function, name in self.functions.items()]
+    def repeat_loop(self, loop: UOp) -> None:
+        """One of `again`: the function of the loop before, with what stands for its arguments."""
+        r, table = self.again[loop]
+        self._call(self.functions[r], [(table[node], key) for node, key in self.functions[r].passed])
 
-    def _apart(self) -> set[UOp]:
+    def _call(self, function: _Function, passed: Iterable[tuple[UOp, Key]]) -> None:
+        operands = ", ".join([f"{self.type_of(node)} {self.values[node][key]}" for node, key in passed])
+        self.text.line(f"call void {function.name}({operands})")
+
+    # --- which loops ----------------------------------------------------------------------------
+
+    def _find_functions(self) -> None:
+        """Decide which loops become functions, in the order of the list, what is around others before these."""
         tiled = {r for r, carries in self.carries.items() if any(self.form(carry).rows for carry in carries)}
-        if len(tiled) < 2:
-            return set()
-        chosen, pending = set[UOp](), [self._nests(tiled)]
+        if len(tiled) < 2 and len(self.nodes) < 2 * _LEAST:
+            return
+        known: dict[tuple[Op, ...], list[_Nest]] = {}
+        pending = [(self._nests(tiled), False)]
         while pending:
-            nest = pending.pop()
-            apart = [inner.range for inner in nest.inner if inner.tiles and inner.stands_alone]
-            if nest.range is not None and len(apart) > 1:
-                chosen.update([r for r in apart if r is not None])
-            else:
-                pending += nest.inner
-        return chosen
+            nest, is_tile = pending.pop()
+            if not self._is_function(nest, is_tile, known):
+                apart = [inner for inner in nest.inner if inner.tiles and inner.stands_alone]
+                several = nest.range is not None and len(apart) > 1
+                pending += [(inner, several and inner in apart) for inner in reversed(nest.inner)]
+
+    def _is_function(self, nest: _Nest, is_tile: bool, known: dict[tuple[Op, ...], list[_Nest]]) -> bool:
+        """Whether a loop is one, as a tile or as one of `known` again; notes it."""
+        if nest.range is None or not nest.stands_alone:
+            return False
+        nodes = self.nodes[nest.begin : nest.end]
+        if is_tile or (nest.inner and len(nodes) >= _LEAST):
+            alike_ones = known.setdefault(tuple([node.op for node in nodes]), [])
+            for earlier in alike_ones:
+                before = self.nodes[earlier.begin : earlier.end]
+                table = alike(before, nodes, self.listed, lambda node: self.form(node).is_scalar)
+                if table is not None:
+                    self.apart.add(before[0])
+                    self.again[nodes[-1]] = before[0], table
+                    self.repeated.update(nodes[:-1])
+                    return True
+            alike_ones.append(nest)
+        if is_tile:
+            self.apart.add(nest.range)
+        return is_tile
 
     def _nests(self, tiled: Container[UOp]) -> _Nest:
         """The loops of the kernel; what is beside the parallel one is written for all of its chunks, or for one."""
         stack = [_Nest(None, False)]
-        for node in self.nodes:
+        for place, node in enumerate(self.nodes):
             if node.op is ops.RANGE:
                 shared = self.parallel is not None and not any(nest.range is self.parallel for nest in stack)
-                stack.append(_Nest(node, not shared))
+                stack.append(_Nest(node, not shared, place))
             elif node.op is ops.FOR:
                 nest = stack.pop()
+                nest.end = place + 1
                 nest.tiles += node.src[0] in tiled
                 nest.stands_alone &= not node.arg
                 stack[-1].tiles += nest.tiles
