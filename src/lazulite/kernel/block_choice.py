@@ -138,9 +138,12 @@ def _block(still: _Still | None, rows: int) -> list[Step]:
 
 
 def _threads(parts: Statements, steps: Sequence[Step]) -> list[Parallel]:
-    """Threads share the outermost of the shared ranges, which the loop over blocks is if it is the only one."""
+    """Threads share the outermost of the shared ranges, which the loop over blocks is if it is the only one; not one
+    whose turns add to the same result."""
     blocks = {step.range: step.factor for step in steps if isinstance(step, Block)}
-    for r in sorted(parts.shared, key=lambda r: r.arg[0] in blocks)[:1]:
+    adding = parts.totals.values()
+    free = [r for r, scalar in zip(parts.shared, parts.scalars, strict=True) if scalar not in adding]
+    for r in sorted(free, key=lambda r: r.arg[0] in blocks)[:1]:
         name, factor = r.arg[0], blocks.get(r.arg[0])
         if extent(r) > (factor or 1):
             return [Parallel(name if factor is None else (*name, 0))]

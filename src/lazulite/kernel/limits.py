@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from lazulite.ir import ops
 from lazulite.ir.bounds import Linear, linear
 from lazulite.ir.dtype import dtypes
-from lazulite.ir.uop import UOp, index, nodes_of, replace_ranges, toposort
+from lazulite.ir.uop import UOp, index, nodes_of, replace_ranges, substitute, toposort
 from lazulite.kernel.nest import extent, grain, is_fixed
 from lazulite.kernel.statements import Statements
 from lazulite.simplify.boolean import alternatives, conjuncts
@@ -133,7 +133,9 @@ def _walks(limits: _Limits, number: int) -> dict[UOp, _Walk]:
         beyond = {load: limits.windows[load.src[0]].value for load in loads}
         window = limits.windows[loads[0].src[0]]
         fits = window.size is r.src[0] and all(window.is_over(limits.windows[load.src[0]]) for load in loads)
-        if not fits or not _vanishes(nodes, r, beyond, window):
+        if fits and _adds_nothing(limits.parts, kernel, r, beyond, window):
+            pass
+        elif not fits or not _vanishes(nodes, r, beyond, window):
             last = _beyond(kernel.src[0].src[2], beyond, window) if fits and own is not None else None
             if last is None or own is None or not _is_stored(nodes, r) or limits.is_barred(own, kernel.src[0], r):
                 limits.bar(loads)
@@ -171,6 +173,18 @@ def _vanishes(nodes: Sequence[UOp], r: UOp, beyond: Mapping[UOp, UOp], window: _
         if last is None or op.identity is None or not last.is_const(op.identity(node.dtype)):
             return False
     return bool(reductions)
+
+
+def _adds_nothing(parts: Statements, kernel: UOp, r: UOp, beyond: Mapping[UOp, UOp], window: _Window) -> bool:
+    """Whether a statement adds zeros outside of the window to what the turn before left, the first turn nowhere."""
+    (store, *more) = kernel.src
+    turn = parts.totals.get(store.src[0])
+    if more or turn is None or store.src[2].op is not ops.ADD or r not in store.src[1].ranges:
+        return False
+    added = store.src[2].src[1]
+    last = _beyond(added.src[0] if added.op is ops.REDUCE else added, beyond, window)
+    first = sum_of(linear(substitute([window.turns], {turn: index(0)})[0]))
+    return last is not None and last.is_const(0) and first is window.size
 
 
 def _stride(store: UOp, r: UOp) -> int:

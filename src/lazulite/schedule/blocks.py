@@ -17,6 +17,7 @@ strip by strip (`kernel/strips.py`), if no result is as long.  The reasons are k
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -26,8 +27,8 @@ from lazulite.analysis.kinds import FEW_ROWS
 from lazulite.ir import ops
 from lazulite.ir.bounds import linear
 from lazulite.ir.dtype import DType, dtypes
-from lazulite.ir.uop import UOp, substitute, toposort
-from lazulite.schedule.cuts import Cut, cut_beside, cut_of, extent_of, vanishes
+from lazulite.ir.uop import UOp, index, substitute, toposort
+from lazulite.schedule.cuts import Cut, cut_added_up, cut_beside, cut_of, extent_of, vanishes
 from lazulite.schedule.groups import Decision
 from lazulite.schedule.kernel_list import KernelList, only_intermediate
 from lazulite.schedule.kernels import Argument, Kernel
@@ -37,6 +38,10 @@ _BLOCK = 32
 """How many rows are worked on at a time where they share an operand: enough to read it from a near cache."""
 _LONG = 512
 """Products in a sum from which on blocks of its own save more time than a trip of its results through memory takes."""
+_TURNS = 8
+"""How many turns are to be left for threads where those of rows follow one another."""
+_ADDED = (dtypes.float32, dtypes.float64)
+"""The types in which a result is a good place for a sum in the making."""
 _OWN_ORDER = 2
 """The ranges of a statement in scratch memory come after those of the kernel it moves into."""
 
@@ -54,6 +59,7 @@ def fuse_blocks(kernels: Sequence[Kernel], cache: int, again: Collection[UOp] = 
             continue
         if node in again:
             _put_side_by_side(left, node)
+            _add_up_rows(left, position, node, cache)
         readers = sorted(left.readers.get(node, ()))
         made_again = [left.kernels[reader] for reader in readers if only_intermediate(left.kernels[reader]) in again]
         if (len(readers) == 1 and not made_again) or (readers and node in again):
@@ -99,21 +105,54 @@ def _put_side_by_side(left: KernelList, node: UOp) -> None:
 
 
 def _beside(left: KernelList, first: int, last: int, node: UOp) -> None:
-    """Have a kernel also compute what an earlier one stores, block by block, if both read the value alike: in its own
-    place, or in that of the earlier one if the result is wanted before."""
-    one, other = left.kernels[first], left.kernels[last]
-    if len(one.sink.src) != 1 or len(one.sink.src[0].src) != 3:
+    """Have one of two kernels also compute what the other stores, block by block, if both read the value alike."""
+    for one, other in itertools.permutations((left.kernels[first], left.kernels[last])):
+        if _is_plain(one) and left.can_unite(first, last):
+            block = cut_beside(one.sink.src[0], other.sink, _loads_of(one, node), _loads_of(other, node))
+            if block is not None:
+                left.unite(first, last, _side_by_side(one, other, _moved(one, other, block.shared)))
+                return
+
+
+def _is_plain(kernel: Kernel) -> bool:
+    """Whether a kernel stores one result, without a gate."""
+    return len(kernel.sink.src) == 1 and len(kernel.sink.src[0].src) == 3
+
+
+def _add_up_rows(left: KernelList, position: int, node: UOp, cache: int) -> None:
+    """Make one kernel of two that read a value, if one adds up what the other works on row by row, and that value, made
+    anew, waits in scratch memory then."""
+    readers = sorted(left.readers.get(node, ()))
+    if len(readers) != 2 or not left.can_unite(readers[0], readers[1]):
         return
-    if any(memory in other.reads for memory, _ in one.writes):
-        return
-    wanted = left.is_needed(first, last)
-    if not left.can_move(last, first) if wanted else left.is_disturbed(first, last):
-        return
-    block = cut_beside(one.sink.src[0], other.sink, _loads_of(one, node), _loads_of(other, node))
-    if block is not None and wanted:
-        left.move(last, first, _side_by_side(one, other, block))
-    elif block is not None:
-        left.join(first, [(last, _side_by_side(one, other, block))])
+    for one, other in itertools.permutations([left.kernels[reader] for reader in readers]):
+        united = _with_sum(one, other, node, cache) if _is_plain(one) and _is_plain(other) else None
+        if united is not None and _joined(left.kernels[position], united, node, (), cache, True) is not None:
+            left.unite(readers[0], readers[1], united)
+            return
+
+
+def _with_sum(one: Kernel, other: Kernel, node: UOp, cache: int) -> Kernel | None:
+    """The second kernel, which also adds up the first one's sum: its turns add to what the ones before have left.
+
+    Turns follow one another then, so threads share the ranges around them only.  The sum and two blocks are to stay
+    near.
+    """
+    (store,) = one.sink.src
+    shared = cut_added_up(store, other.sink, _loads_of(one, node), _loads_of(other, node))
+    if shared is None or store.src[2].arg[0] is not ops.ADD or store.src[2].dtype not in _ADDED:
+        return None
+    *around, rows = shared
+    size = math.prod([extent_of(r) for r in store.src[1].ranges.difference(around)]) * store.src[2].dtype.itemsize
+    block = (
+        2 * _BLOCK * math.prod([extent_of(r) for load in _loads_of(one, node) for r in load.ranges.difference(shared)])
+    )
+    if math.prod(map(extent_of, around)) < _TURNS or size + block * node.dtype.itemsize > cache:
+        return None
+    memory, place, total = _moved(one, other, shared).src
+    turn = shared[rows]
+    before = UOp(ops.LOAD, memory.dtype, (memory.after(turn), place, index(0) < turn))
+    return _side_by_side(one, other, UOp(ops.STORE, dtypes.void, (memory, place, before + total.src[0])))
 
 
 def _joined(
@@ -206,9 +245,9 @@ def _merged(producer: Kernel, reader: Kernel, node: UOp, block: Cut, *, stored: 
     )  # fmt: skip
 
 
-def _side_by_side(one: Kernel, other: Kernel, block: Cut) -> Kernel:
-    """The second kernel, which also stores what the first one does, in loops of its own."""
-    sink = other.sink.replace(src=(*other.sink.src, _moved(one, other, block.shared)))
+def _side_by_side(one: Kernel, other: Kernel, store: UOp) -> Kernel:
+    """The second kernel, which also stores what the first one does, by this statement."""
+    sink = other.sink.replace(src=(*other.sink.src, store))
     return replace(
         _joint(one, other, sink), reads=one.reads | other.reads, writes=(*other.writes, *one.writes),
         kept=(*one.kept, *other.kept),

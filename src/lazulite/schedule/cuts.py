@@ -38,7 +38,7 @@ def cut_of(store: UOp, loads: Sequence[UOp], reader: UOp, *, across: bool = Fals
     written = _dense(linear(store.src[1]))
     if written is None or any(store.op is not ops.STORE for store in reader.src):
         return None
-    outer = frozenset[UOp].intersection(*[store.src[1].ranges for store in reader.src])
+    outer = frozenset[UOp].intersection(*[store.src[1].ranges | adds_over(store) for store in reader.src])
     shared: dict[UOp, UOp] = {}
     forms = [linear(load.src[1]) for load in loads]
     for r, stride in written.items():
@@ -49,7 +49,11 @@ def cut_of(store: UOp, loads: Sequence[UOp], reader: UOp, *, across: bool = Fals
             break
     known = _shared_by_others(reader)
     inside = frozenset(shared.values())
-    if not shared or (known and known != inside) or not all(_is_outermost(inside, s) for s in reader.src):
+    if (
+        not shared
+        or (known and known != inside)
+        or not all(_is_outermost(inside - adds_over(s), s) for s in reader.src)
+    ):
         return None
     inner = {stride: r for r, stride in written.items() if r not in shared}
     size = math.prod(map(extent_of, inner.values()))
@@ -110,7 +114,17 @@ def _reads_whole_blocks(form: Linear, shared: Collection[UOp], size: int, axes: 
 
 def _shared_by_others(reader: UOp) -> frozenset[UOp]:
     """The ranges around the statements that a kernel has already."""
-    return frozenset[UOp]().union(*[node.ranges for node in toposort(reader) if node.op is ops.AFTER])
+    filled = [n for n in toposort(reader) if n.op is ops.AFTER and n.src[1].op is not ops.RANGE]
+    return frozenset[UOp]().union(*[node.ranges for node in filled])
+
+
+def adds_over(store: UOp) -> frozenset[UOp]:
+    """The ranges whose turns add something to a result, one after the other."""
+    value = store.src[2]
+    before = value.src[0] if value.op is ops.ADD else value
+    if before.op is not ops.LOAD or before.src[0].op is not ops.AFTER or before.src[0].src[0] is not store.src[0]:
+        return frozenset()
+    return frozenset(before.src[0].src[1:])
 
 
 def _are_alike(r: UOp, other: UOp) -> bool:
@@ -125,7 +139,7 @@ def extent_of(r: UOp) -> int:
 def cut_beside(store: UOp, other: UOp, loads: Sequence[UOp], loads_of_other: Sequence[UOp]) -> Cut | None:
     """The blocks of a result in terms of the ranges of another kernel, which walks the same rows of what both read."""
     written, theirs = _dense(linear(store.src[1])), _dense(linear(other.src[0].src[1]))
-    if written is None or theirs is None or len(other.src) != 1:
+    if written is None or theirs is None:
         return None
     shared: dict[UOp, UOp] = {}
     for r, partner in zip(written, theirs, strict=False):
@@ -138,13 +152,32 @@ def cut_beside(store: UOp, other: UOp, loads: Sequence[UOp], loads_of_other: Seq
         shared[r] = partner
     inner = {stride: r for r, stride in written.items() if r not in shared}
     known = _shared_by_others(other)
-    if not shared or (known and known != frozenset(shared.values())):
+    if not shared or (known or len(other.src) > 1) and known != frozenset(shared.values()):
         return None
     return Cut(shared, math.prod(map(extent_of, inner.values())), math.prod(map(extent_of, shared)), _packed(inner))
+
+
+def cut_added_up(store: UOp, other: UOp, loads: Sequence[UOp], loads_of_other: Sequence[UOp]) -> dict[UOp, UOp] | None:
+    """The rows of another kernel in terms of the ranges of a sum, which runs over the innermost of them: the outermost
+    ranges of the sum, and last the one that it is over.  Both walk what they read alike."""
+    written, theirs = _dense(linear(store.src[1])), _dense(linear(other.src[0].src[1]))
+    total = store.src[2]
+    if written is None or theirs is None or total.op is not ops.REDUCE or len(total.src) != 2:
+        return None
+    rows = [r for r in theirs if any(r in load.src[1].ranges for load in loads_of_other)]
+    own = [*list(written)[: len(rows) - 1], total.src[1]]
+    if rows != list(theirs)[: len(rows)] or len(own) != len(rows) or _shared_by_others(other):
+        return None
+    for r, partner in zip(own, rows, strict=True):
+        walks = {linear(load.src[1]).terms.get(r) for load in loads}
+        walks |= {linear(load.src[1]).terms.get(partner) for load in loads_of_other}
+        if len(walks) != 1 or None in walks or not _are_alike(r, partner):
+            return None
+    return dict(zip(own, rows, strict=True))
 
 
 def vanishes(loads: Sequence[UOp], reader: UOp, cut: Cut) -> bool:
     """Whether no result varies with what runs through a block, so that one strip of it after another can be made and
     used where all of it is too long."""
     walked = frozenset[UOp]().union(*[load.src[1].ranges for load in loads]).difference(cut.shared.values())
-    return reader.ranges.isdisjoint(walked)
+    return all(store.ranges.isdisjoint(walked) for store in reader.src if not adds_over(store))

@@ -60,6 +60,23 @@ class KernelList:
         self._remove(place)
         self._enter(place, joined)
 
+    def can_unite(self, first: int, last: int) -> bool:
+        """Whether one kernel can do the work of two, in the place of the later one, or in that of the earlier one if its
+        result is wanted before; neither reads what the other writes."""
+        one, other = self.kernels[first], self.kernels[last]
+        if any(memory in other.reads for memory, _ in one.writes) or any(
+            memory in one.reads for memory, _ in other.writes
+        ):
+            return False
+        return self.can_move(last, first) if self.is_needed(first, last) else not self.is_disturbed(first, last)
+
+    def unite(self, first: int, last: int, joined: Kernel) -> None:
+        """Put a joined kernel in place of two."""
+        if self.is_needed(first, last):
+            self.move(last, first, joined)
+        else:
+            self.join(first, [(last, joined)])
+
     def _remove(self, position: int) -> None:
         kernel = self.kernels.pop(position)
         for memory in kernel.reads:
