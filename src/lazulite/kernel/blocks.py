@@ -6,7 +6,7 @@ outermost axis of all scratch memory.  What the kernel computes stays the same.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 
@@ -20,6 +20,7 @@ from lazulite.kernel.nest import by_order, extent
 from lazulite.kernel.statements import RECENT, Statements, has_statements, join_statements, split_statements
 from lazulite.kernel.steps import Block, Name, Parallel, Step, Strip, Within, name_text
 from lazulite.kernel.strips import Refused, strips
+from lazulite.kernel.totals import check_totals, over_rows
 from lazulite.simplify.normal import normal
 
 _PAGE, _PADDING = 4096, 64
@@ -92,9 +93,9 @@ def _block(parts: Statements, step: Block) -> Statements:
     strides = {memory: _stride(memory) for memory in parts.memory}
     table = {memory: memory.replace(arg=(memory.arg[0], (factor * stride,), "")) for memory, stride in strides.items()}
     adding = {memory for memory, scalar in parts.totals.items() if scalar is old}
-    _check_totals(parts.kernels, adding, old)
+    check_totals(parts.kernels, adding, old)
     kernels = [_over_rows(kernel, {old: new * factor + row} | table, row, strides) for kernel in parts.kernels]
-    kernels = [_added_up(kernel, adding, new, row) for kernel in kernels]
+    kernels = [over_rows(kernel, adding, new, row) for kernel in kernels]
     scratch = [s.replace(arg=(s.arg[0], table[m].arg[1][0], s.arg[2]))
                for s, m in zip(parts.scratch, parts.memory, strict=True)]  # fmt: skip
     around = {s: scalar for s, scalar in zip(parts.shared, parts.scalars, strict=True) if s is not r} | {outer: new}
@@ -104,28 +105,6 @@ def _block(parts: Statements, step: Block) -> Statements:
         parts, shared=tuple(shared), scalars=tuple(scalars), scratch=tuple(scratch), memory=tuple(table.values()),
         kernels=tuple(kernels), totals={**parts.totals, **dict.fromkeys(adding, new)},
     )  # fmt: skip
-
-
-def _check_totals(kernels: Sequence[UOp], adding: Container[UOp], turn: UOp) -> None:
-    """What every turn adds to is what the turn before left, but for the first turn, and a number."""
-    for store in [store for kernel in kernels for store in kernel.src if store.src[0] in adding]:
-        memory, place, total = store.src[:3]
-        before = UOp(ops.LOAD, memory.dtype, (memory, place, index(0) < turn))
-        if len(store.src) > 3 or total.op is not ops.ADD or total.src[0] is not before:
-            raise StageError("kernel.blocks", "a result that turns add to is not a sum of what is there and a number")
-
-
-def _added_up(kernel: UOp, adding: Container[UOp], block: UOp, row: UOp) -> UOp:
-    """The statement with one sum for the rows of a block, added to what the block before left."""
-    stores = []
-    for store in kernel.src:
-        if store.src[0] in adding:
-            memory, place, total = store.src
-            before = UOp(ops.LOAD, memory.dtype, (memory, place, index(0) < block))
-            more = UOp(ops.REDUCE, total.dtype, (total.src[1], row), (ops.ADD, ()))
-            store = store.replace(src=(memory, place, before + more))
-        stores.append(store)
-    return kernel.replace(src=tuple(stores))
 
 
 def _stride(memory: UOp) -> int:

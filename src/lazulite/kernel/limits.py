@@ -23,6 +23,7 @@ from lazulite.ir.dtype import dtypes
 from lazulite.ir.uop import UOp, index, nodes_of, replace_ranges, substitute, toposort
 from lazulite.kernel.nest import extent, grain, is_fixed
 from lazulite.kernel.statements import Statements
+from lazulite.kernel.totals import added, begun
 from lazulite.simplify.boolean import alternatives, conjuncts
 from lazulite.simplify.division import quotient
 from lazulite.simplify.facts import NOTHING
@@ -79,6 +80,8 @@ class _Limits:
     windows: dict[UOp, _Window] = field(default_factory=dict)
     walks: list[dict[UOp, _Walk]] = field(default_factory=list)
     """For each statement what becomes of its ranges."""
+    begun: dict[int, UOp] = field(default_factory=dict)
+    """The statements that add to what another has to begin, in this turn, as they do not reach everything."""
 
     def bar(self, loads: Iterable[UOp]) -> None:
         self.barred.update((load.src[0], self.windows[load.src[0]].stride) for load in loads)
@@ -101,8 +104,11 @@ def limited(parts: Statements) -> Statements:
             limits.walks.append(_walks(limits, number))
         if len(barred) == known:
             break
-    walked = zip(parts.kernels, limits.walks, strict=True)
-    return parts.with_kernels([_walked(each, walks, limits.windows) if walks else each for each, walks in walked])
+    kernels: list[UOp] = []
+    for number, (kernel, walks) in enumerate(zip(parts.kernels, limits.walks, strict=True)):
+        before = begun(kernel, limits.begun[number]) if number in limits.begun else [kernel]
+        kernels += [*before[:-1], _walked(before[-1], walks, limits.windows) if walks else before[-1]]
+    return parts.with_kernels(kernels)
 
 
 def _walked(kernel: UOp, walks: Mapping[UOp, _Walk], windows: Mapping[UOp, _Window]) -> UOp:
@@ -134,7 +140,9 @@ def _walks(limits: _Limits, number: int) -> dict[UOp, _Walk]:
         window = limits.windows[loads[0].src[0]]
         fits = window.size is r.src[0] and all(window.is_over(limits.windows[load.src[0]]) for load in loads)
         if fits and _adds_nothing(limits.parts, kernel, r, beyond, window):
-            pass
+            turn = limits.parts.totals[kernel.src[0].src[0]]
+            if not _is_whole_at_first(window, turn):
+                limits.begun[number] = turn
         elif not fits or not _vanishes(nodes, r, beyond, window):
             last = _beyond(kernel.src[0].src[2], beyond, window) if fits and own is not None else None
             if last is None or own is None or not _is_stored(nodes, r) or limits.is_barred(own, kernel.src[0], r):
@@ -176,15 +184,18 @@ def _vanishes(nodes: Sequence[UOp], r: UOp, beyond: Mapping[UOp, UOp], window: _
 
 
 def _adds_nothing(parts: Statements, kernel: UOp, r: UOp, beyond: Mapping[UOp, UOp], window: _Window) -> bool:
-    """Whether a statement adds zeros outside of the window to what the turn before left, the first turn nowhere."""
-    (store, *more) = kernel.src
-    turn = parts.totals.get(store.src[0])
-    if more or turn is None or store.src[2].op is not ops.ADD or r not in store.src[1].ranges:
+    """Whether all that a statement does is to add zeros, outside of the window, to what the turn before left."""
+    (store, *others) = kernel.src
+    if others or store.src[0] not in parts.totals or r not in store.src[1].ranges:
         return False
-    added = store.src[2].src[1]
-    last = _beyond(added.src[0] if added.op is ops.REDUCE else added, beyond, window)
-    first = sum_of(linear(substitute([window.turns], {turn: index(0)})[0]))
-    return last is not None and last.is_const(0) and first is window.size
+    more = added(store)
+    last = _beyond(more.src[0] if more.op is ops.REDUCE else more, beyond, window)
+    return last is not None and last.is_const(0)
+
+
+def _is_whole_at_first(window: _Window, turn: UOp) -> bool:
+    """Whether the first turn of a shared range leaves out nothing."""
+    return sum_of(linear(substitute([window.turns], {turn: index(0)})[0])) is window.size
 
 
 def _stride(store: UOp, r: UOp) -> int:

@@ -152,7 +152,7 @@ def cut_beside(store: UOp, other: UOp, loads: Sequence[UOp], loads_of_other: Seq
         shared[r] = partner
     inner = {stride: r for r, stride in written.items() if r not in shared}
     known = _shared_by_others(other)
-    if not shared or (known or len(other.src) > 1) and known != frozenset(shared.values()):
+    if not shared or ((known or len(other.src) > 1) and known != frozenset(shared.values())):
         return None
     return Cut(shared, math.prod(map(extent_of, inner.values())), math.prod(map(extent_of, shared)), _packed(inner))
 

@@ -61,12 +61,10 @@ class KernelList:
         self._enter(place, joined)
 
     def can_unite(self, first: int, last: int) -> bool:
-        """Whether one kernel can do the work of two, in the place of the later one, or in that of the earlier one if its
-        result is wanted before; neither reads what the other writes."""
-        one, other = self.kernels[first], self.kernels[last]
-        if any(memory in other.reads for memory, _ in one.writes) or any(
-            memory in one.reads for memory, _ in other.writes
-        ):
+        """Whether one kernel can do the work of two, in the place of the later one, or in that of the earlier one if
+        its result is wanted before; neither reads what the other writes."""
+        pair = self.kernels[first], self.kernels[last]
+        if any(memory in other.reads for one, other in (pair, pair[::-1]) for memory, _ in one.writes):
             return False
         return self.can_move(last, first) if self.is_needed(first, last) else not self.is_disturbed(first, last)
 

@@ -10,6 +10,7 @@ from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.uop import UOp, toposort
 from lazulite.ir.verify import verify
+from lazulite.schedule.cuts import adds_over
 from lazulite.schedule.reasons import kernel_reasons, reasons
 from support.kernels import interpreted, turns
 from support.schedules import buffer, expanded, matmul, moved, reduced, scheduled, softmax
@@ -148,8 +149,8 @@ def test_narrow_intermediates_keep_their_type():
     assert {dtypes.float16} == {node.dtype for node in toposort(kernel) if node.op is ops.SCRATCH}
 
 
-def gradients(heads: int = 4, rows: int = 512, size: int = 32) -> list[UOp]:
-    q, k, v, upstream = (Tensor(np.ones((heads, rows, size), np.float32)).realize() for _ in range(4))
+def gradients(heads: int = 4, rows: int = 512, size: int = 32, *, dtype: type = np.float32) -> list[UOp]:
+    q, k, v, upstream = (Tensor(np.ones((heads, rows, size), dtype)).realize() for _ in range(4))
     result = q.scaled_dot_product_attention(k, v)
     return [t.uop for t in (result, *(result * upstream).sum().gradient(q, k, v))]
 
@@ -250,6 +251,32 @@ def test_gradients_of_keys_and_values_are_stored_by_one_kernel_in_loops_of_their
     assert one.isdisjoint(other)
 
 
+def adding(kernel: UOp) -> list[UOp]:
+    """The results that turns add to."""
+    return [store for store in kernel.src if adds_over(store)]
+
+
+def test_all_gradients_are_stored_by_one_kernel_that_adds_up_those_of_the_queries():
+    """So scores are made twice, with those for the result."""
+    kernels = scheduled(gradients(heads=8), cache=1 << 21).kernels
+    (kernel,) = [kernel for kernel in kernels if adding(kernel)]
+
+    assert [8 * 512 * 32] * 3 == [store.src[0].arg[1][0] for store in kernel.src]
+    assert 2 == sum(any(n.op is ops.SCRATCH for n in toposort(kernel)) for kernel in kernels)
+
+
+@pytest.mark.parametrize(
+    ("heads", "rows", "cache", "dtype"),
+    [(4, 512, 1 << 21, np.float32), (8, 512, 1 << 17, np.float32), (8, 512, 1 << 21, np.float16)],
+)
+def test_gradients_of_queries_have_a_kernel_where_few_turns_are_left_or_memory_is_far_or_narrow(
+    heads: int, rows: int, cache: int, dtype: type
+):
+    kernels = scheduled(gradients(heads, rows, dtype=dtype), cache=cache).kernels
+
+    assert not any(map(adding, kernels))
+
+
 def split_results(store: UOp) -> set[UOp]:
     """The loops of a result that are not around scratch memory."""
     nodes = toposort(store, enter=lambda n: n.op is not ops.AFTER)
@@ -258,5 +285,6 @@ def split_results(store: UOp) -> set[UOp]:
 
 
 def test_kernels_with_gradients_are_well_formed():
-    for kernel in scheduled(gradients(), cache=1 << 21).kernels:
-        verify(kernel, "KERNEL")
+    for heads in (4, 8):
+        for kernel in scheduled(gradients(heads), cache=1 << 21).kernels:
+            verify(kernel, "KERNEL")

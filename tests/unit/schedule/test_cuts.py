@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lazulite.ir import ops
 from lazulite.ir.bounds import linear
-from lazulite.schedule.cuts import cut_beside, cut_of, vanishes
+from lazulite.schedule.cuts import adds_over, cut_added_up, cut_beside, cut_of, vanishes
 from support.kernels import load, loop, param, reduce, sink, store
 
 H, R, J = loop(0, 2), loop(1, 4), loop(2, 8)
@@ -74,3 +74,42 @@ def test_results_over_rows_and_over_columns_do_not():
     )
 
     assert cut_beside(one.src[0], other, loads(one), loads(other)) is None
+
+
+def summed(place, outer, r):
+    """A sum over one range."""
+    return store(param(3, 4096), outer, reduce(ops.ADD, load(MEMORY, place), r))
+
+
+def test_a_sum_over_the_rows_of_another_kernel_is_added_up_in_its_turns():
+    other = reader(A * 32 + B * 8 + C, (A * 4 + B) * 16 + D, C)
+    one = summed(H * 32 + R * 8 + J, (H * 8 + J) * 16 + D, R)
+
+    assert {H: A, R: B} == cut_added_up(one, other, [one.src[2].src[0]], loads(other))
+
+
+def test_a_sum_over_other_rows_is_not():
+    other = reader(A * 32 + B * 8 + C, (A * 4 + B) * 16 + D, C)
+    sums = [
+        summed(H * 32 + R * 8 + J, (H * 4 + R) * 16 + D, J),
+        summed(H * 32 + R * 8 + J, (J * 2 + H) * 16 + D, R),
+        summed(H * 32 + R * 8 + J, (R * 8 + J) * 16 + D, H),
+    ]
+
+    assert all(cut_added_up(one, other, [one.src[2].src[0]], loads(other)) is None for one in sums)
+
+
+def total(memory, place, value, r):
+    """A statement that adds to what the turn of a range before has left."""
+    return store(memory, place, load(memory.after(r), place) + value)
+
+
+def test_turns_that_add_to_a_result_are_around_what_is_added():
+    other = reader(A * 32 + B * 8 + C, (A * 4 + B) * 16 + D, C).src[0]
+    adding = total(param(3, 4096), (A * 8 + C) * 16 + D, load(MEMORY, A * 32 + B * 8 + C), B)
+    both = sink(other, adding)
+    read = [load(MEMORY, A * 32 + B * 8 + C)]
+
+    assert [frozenset(), {B}] == [adds_over(other), adds_over(adding)]
+    assert {H: A, R: B} == cut_of(WRITTEN, read, both, across=True).shared
+    assert vanishes(read, both, cut_of(WRITTEN, read, both, across=True))
