@@ -23,6 +23,7 @@ from lazulite.ir.uop import UOp, nodes_of, toposort
 from lazulite.kernel.apply import Loop, loops_after
 from lazulite.kernel.blocks import block_statements
 from lazulite.kernel.facts import KernelFacts
+from lazulite.kernel.flatten import flatten
 from lazulite.kernel.nest import by_order, count, extent
 from lazulite.kernel.statements import Statements, split_statements
 from lazulite.kernel.steps import Block, Name, Parallel, Partition, Stage, Step, Strip, Within
@@ -42,7 +43,7 @@ Choose = Callable[[KernelFacts], tuple[Step, ...]]
 
 def choose_blocks(kernel: UOp, target: Target, choose: Choose) -> tuple[Step, ...]:
     """The steps; `choose` gives those of an ordinary kernel."""
-    steps, parts = _blocks(kernel, target)
+    steps, parts = _blocks(flatten(kernel), target)
     room = _FAR_COPIES * target.l2
     for number, statement in enumerate(parts.kernels):
         facts = KernelFacts(statement, target, _still(statement, parts, room))

@@ -15,6 +15,7 @@ from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.uop import UOp, index, nodes_of, substitute
 from lazulite.kernel.borders import regroup
+from lazulite.kernel.flatten import flatten
 from lazulite.kernel.limits import limited
 from lazulite.kernel.nest import by_order, extent
 from lazulite.kernel.statements import RECENT, Statements, has_statements, join_statements, split_statements
@@ -28,7 +29,11 @@ _PAGE, _PADDING = 4096, 64
 
 
 def block_statements(root: UOp, steps: Iterable[Step]) -> UOp:
-    """The kernel after the steps that are not those of one statement; any other kernel as it is."""
+    """The kernel after the steps that are not those of one statement; any other kernel as it is.
+
+    Ranges that statements share are merged where memory is walked through as if they were one, as with the heads of
+    several sequences: so many turns are there for threads.
+    """
     if not has_statements(root):
         return root
     return _blocked_kernel(root, tuple([step for step in steps if not isinstance(step, Within)]))
@@ -36,7 +41,7 @@ def block_statements(root: UOp, steps: Iterable[Step]) -> UOp:
 
 @lru_cache(maxsize=RECENT)
 def _blocked_kernel(root: UOp, steps: tuple[Step, ...]) -> UOp:
-    return join_statements(_blocked(split_statements(root), steps))
+    return join_statements(_blocked(split_statements(flatten(root)), steps))
 
 
 def _blocked(parts: Statements, steps: Iterable[Step]) -> Statements:

@@ -14,8 +14,11 @@ from lazulite.ir.canonical import canonical
 from lazulite.ir.uop import toposort
 from lazulite.ir.verify import verify
 from lazulite.kernel.blocks import block_statements
+from lazulite.kernel.heuristic import choose
+from lazulite.kernel.nest import extent
 from lazulite.kernel.statements import split_statements
 from lazulite.kernel.steps import Block, Parallel, Split, Within
+from lazulite.pipeline import compile_kernel
 from support.kernels import TARGETS, assert_close, compiled, interpreted, matmul, random_memory
 from support.statements import attention
 
@@ -41,6 +44,15 @@ def test_each_statement_has_rows_of_its_own():
 
     assert 3 == len(rows)
     verify(canonical(kernel), "KERNEL")
+
+
+def test_ranges_that_memory_is_walked_through_as_one_are_shared_as_one():
+    kernel = attention(batches=2, heads=3)
+    memory, flat = random_memory(kernel, Random(2)), block_statements(kernel, [])
+
+    assert [6, 6] == [extent(r) for r in split_statements(flat).shared]
+    assert 6 == compile_kernel(kernel, TARGETS["widest"], choose(kernel, TARGETS["widest"])).parallel
+    assert_close(interpreted(kernel, memory), interpreted(flat, memory))
 
 
 @given(rows=st.integers(1, 9), factor=st.integers(1, 9), blocked=st.integers(0, 1), causal=st.booleans())
