@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from lazulite.emit.alike import alike
 from lazulite.emit.llvm_loops import LoopWriter
@@ -73,11 +74,14 @@ class FunctionWriter(LoopWriter):
         """For a loop (its `FOR`) that is the same as one before: the range of that, and what stands for what in it."""
         self.repeated: set[UOp] = set()
         """What is in such loops."""
-        self.listed = frozenset(self.nodes)
         self.functions: dict[UOp, _Function] = {}
         self.definitions: list[str] = []
         """The functions beside the kernel's."""
         self._find_functions()
+
+    @cached_property
+    def in_list(self) -> frozenset[UOp]:
+        return frozenset(self.nodes)
 
     def type_of(self, node: UOp) -> str:
         """The type of a node's value."""
@@ -140,7 +144,7 @@ class FunctionWriter(LoopWriter):
             alike_ones = known.setdefault(tuple([node.op for node in nodes]), [])
             for earlier in alike_ones:
                 before = self.nodes[earlier.begin : earlier.end]
-                table = alike(before, nodes, self.listed, lambda node: self.form(node).is_scalar)
+                table = alike(before, nodes, self.in_list, lambda node: self.form(node).is_scalar)
                 if table is not None:
                     self.apart.add(before[0])
                     self.again[nodes[-1]] = before[0], table
