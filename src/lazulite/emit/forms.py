@@ -101,13 +101,13 @@ def _untold(nodes: Sequence[UOp], listed: Listed, registers: frozenset[UOp]) -> 
     found: _Varying = dict.fromkeys([*listed[ops.CARRY], *listed[ops.FINAL], *filled], _NOTHING)
     if not found:
         return found
-    ordered = []
+    ordered, depends = [], found.keys()
     for node in nodes:
-        if node in found or (node.op not in _LOOP and not found.keys().isdisjoint(node.src)):
+        if node in found or (not depends.isdisjoint(node.src) and node.op not in _LOOP):
             found[node] = _NOTHING
             ordered.append(node)
     closers = {loop.src[0]: loop for loop in listed[ops.FOR]}
-    valued = [(node, _value_sources(node, closers)) for node in ordered]
+    valued = [(node, node.src if node.op in ops.ELEMENTWISE else _value_sources(node, closers)) for node in ordered]
     states = [(node, sources) for node, sources in valued if node.op is ops.CARRY]
     changed = True
     while changed:

@@ -72,15 +72,12 @@ class Writer(FunctionWriter):
         """Neighbours over the same rows together: they are written one row after another."""
         group: list[UOp] = []
         together: tuple[UOp, ...] = ()
+        used, moved, repeated, form = self.used, self.moved, self.repeated, self.form
         for node in self.nodes:
             plain = node.op in _PLAIN
-            if (
-                (plain and node not in self.used and node.op is not ops.STORE)
-                or node in self.moved
-                or node in self.repeated
-            ):
+            if node in repeated or (plain and node.op is not ops.STORE and (node not in used or node in moved)):
                 continue
-            rows = self.form(node).rows if plain else ()
+            rows = form(node).rows if plain else ()
             if group and rows != together:
                 yield group
                 group = []

@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from lazulite.emit.forms import form_of
-from lazulite.emit.llvm_table import ADD_PAIRS, NATIVE, RANGE_CONTROL, REGISTER_BYTES, UNSIGNED_INDEX
+from lazulite.emit.llvm_table import ADD_PAIRS, NATIVE, RANGE_CONTROL, REGISTER_BYTES, UNSIGNED_INDEX, instruction
 from lazulite.emit.llvm_transpose import TransposeWriter
-from lazulite.emit.llvm_types import conversion, literal, type_name, vector_literal
+from lazulite.emit.llvm_types import type_name
 from lazulite.emit.llvm_values import At, Row, row_of
 from lazulite.ir import ops
 from lazulite.ir.dtype import DType, dtypes
@@ -62,19 +62,13 @@ _Written = tuple[Sequence[tuple[UOp, int, int]], _Instruction]
 class ComputeWriter(TransposeWriter):
     """Writes what is computed from values in registers."""
 
-    def __init__(self, linear: UOp) -> None:
-        super().__init__(linear)
-        self._writers: dict[tuple[object, ...], _Instruction] = {}
-        """What writes an operation, by all that its text depends on but for the operands."""
-
-    def position(self, node: UOp, at: At) -> str:
-        """One of `POSITIONS`: a large part of what is written, so this is a short way.
+    def position(self, node: UOp, _: At) -> str:
+        """One of `POSITIONS`.
 
         Where it comes from a counter it is hidden from the code generator, which else looks for a better split of
         addresses than they already have, in each loop anew.
         """
-        values = self.values
-        left, right = [values[s][()] if s in values else self.operand(s, at, 0, 64) for s in node.src]
+        left, right = map(self.number, node.src)
         result = self.text.define(f"{POSITIONS[node.op]} i64 {left}, {right}")
         counts = ops.RANGE in [source.op for source in node.src]
         return self.text.define(f"freeze i64 {result}") if counts else result
@@ -105,67 +99,31 @@ class ComputeWriter(TransposeWriter):
         operands = [(source, lanes, bits) for source in node.src]
         if node.op is ops.WHERE:
             operands[0] = node.src[0], self.lanes_of(node.src[0]), 64
-        if node.op in UNSIGNED_INDEX:
-            return operands, partial(self._divide, node, type_name(node.dtype, lanes, bits), lanes)
-        key = node.op, node.dtype, node.src[0].dtype, operands[0][1], lanes, bits
-        write = self._writers.get(key)
-        if write is None:
-            write = self._writers[key] = self._writer(node, lanes, bits)
-        return operands, write
+        found = instruction(node.op, node.dtype, node.src[0].dtype, operands[0][1], lanes, bits)
+        if found is None:
+            return operands, self._function(node, lanes, bits)
+        self.text.declarations.update(found.declared)
+        return operands, found.text
 
-    def _writer(self, node: UOp, lanes: int, bits: int) -> _Instruction:
-        """What writes such an operation."""
-        kind = type_name(node.src[0].dtype, lanes, bits)
-        if node.op is ops.WHERE:
-            gate, kind = type_name(dtypes.bool, self.lanes_of(node.src[0])), type_name(node.dtype, lanes, bits)
-            return f"select {gate} {{}}, {kind} {{}}, {kind} {{}}"
-        if node.op is ops.BITCAST:
-            return f"bitcast {kind} {{}} to {type_name(node.dtype, lanes)}"
-        if node.op is ops.CAST:
-            return self._conversion(node, kind, lanes, bits)
-        if node.op is ops.DOT2:
+    def _function(self, node: UOp, lanes: int, bits: int) -> Callable[..., str]:
+        """What writes an operation that is no instruction."""
+        op, kind = node.op, type_name(node.src[0].dtype, lanes, bits)
+        if op in UNSIGNED_INDEX:
+            return partial(self._divide, node, kind, lanes)
+        if op is ops.CAST:
+            half = dtypes.float16 in (node.dtype, node.src[0].dtype)
+            return partial(self._half, new=node.dtype, lanes=lanes) if half else lambda value: value
+        if op is ops.DOT2:
             return lambda *factors: self.dot_of_halves(factors, lanes)
-        if node.op is ops.SCALEB:
+        if op is ops.SCALEB:
             return lambda *operands: self._in_register("scalef", operands, kind, node.dtype, lanes)
-        if node.op in RANGE_CONTROL:
-            return partial(self._combine, node.op, node.dtype, lanes, kind)
-        return self._instruction(node, kind, lanes)
+        return partial(self._combine, op, node.dtype, lanes, kind)
 
     def dot_of_halves(self, factors: Sequence[str], lanes: int) -> str:
         """The sums of the products of neighbours of 16 bits in each of the lanes of 32."""
         words, halves = f"<{lanes} x i32>", f"<{2 * lanes} x i16>"
         pairs = [(halves, self.text.once(f"bitcast {words} {factor} to {halves}")) for factor in factors]
         return self.text.define(self.text.call(ADD_PAIRS[lanes], words, pairs, ()))
-
-    def _instruction(self, node: UOp, kind: str, lanes: int) -> str:
-        """The instruction of the table, with braces for the operands."""
-        form, places = NATIVE[node.op, node.src[0].dtype.kind], ["{}"] * len(node.src)
-        if form.startswith("@"):
-            return self.text.call(form, kind, [(kind, place) for place in places], [kind])
-        if "{a}" in form:
-            one = "true" if node.dtype is dtypes.bool else "-1"
-            ones = f"splat ({type_name(node.dtype)} {one})" if lanes else one
-            return form.format(t=kind, a="{}", ones=ones)
-        return f"{form} {kind} {', '.join(places)}"
-
-    def _conversion(self, node: UOp, kind: str, lanes: int, bits: int) -> _Instruction:
-        old, new = node.src[0].dtype, node.dtype
-        if dtypes.float16 in (old, new):
-            return partial(self._half, new=new, lanes=lanes)
-        if old is dtypes.index and bits == 32:
-            old = dtypes.int32
-        if new is dtypes.index and bits == 32:
-            new = dtypes.int32
-        result = type_name(new, lanes, bits)
-        form = conversion(old, new)
-        if old is dtypes.bool and new.is_float and lanes:
-            one = vector_literal(type_name(new), [literal(new, 1.0)])
-            return f"select {kind} {{}}, {result} {one}, {result} zeroinitializer"
-        if form == "nonzero":
-            return f"{'fcmp une' if old.is_float else 'icmp ne'} {kind} {{}}, zeroinitializer"
-        if form.startswith("@"):
-            return self.text.call(form, result, [(kind, "{}")], [result, kind])
-        return f"{form} {kind} {{}} to {result}" if form else lambda value: value
 
     def _half(self, value: str, new: DType, lanes: int) -> str:
         """Between float32 and half, whose values are bits."""

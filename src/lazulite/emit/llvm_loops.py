@@ -127,7 +127,7 @@ class LoopWriter(MatrixWriter):
         text, closer = self.text, self.closers[r]
         head, leave = text.label("loop"), text.label("done")
         first = {carry: self._first_states(carry) for carry in self.carries.get(r, ())}
-        begin, end, entry = "0", self.operand(r.src[0], {}, 0, 64), text.block
+        begin, end, entry = "0", self.number(r.src[0]), text.block
         if r is self.parallel:
             begin, end = self._chunk(r, end)
         may_be_empty = r.src[0].vmin < 1 and r is not self.parallel
@@ -169,10 +169,10 @@ class LoopWriter(MatrixWriter):
         keys = self.keys(form.rows)
         return dict.fromkeys(keys, values) if isinstance(values, str) else {key: values(key) for key in keys}
 
-    def walk(self, node: UOp, at: At) -> str:
+    def walk(self, node: UOp, _: At) -> str:
         """One of the positions in `steps`."""
         name, loop = self.text.fresh("p"), self.loops[-1]
-        first = self.operand(node.src[0], at, 0, 64) if node.op is ops.ADD else "0"
+        first = self.number(node.src[0]) if node.op is ops.ADD else "0"
         value = self.text.define(f"freeze i64 {name}")
         loop.walks.append(_Walk(name, "i64", first, value, f"add i64 {value}, {self.steps[node][1]}"))
         return value
@@ -197,7 +197,7 @@ class LoopWriter(MatrixWriter):
 
     def _first_address(self, memory: UOp, position: UOp) -> str:
         """The instruction for the address before the loop."""
-        first = self.operand(position.src[0], {}, 0, 64) if position.op is ops.ADD else "0"
+        first = self.number(position.src[0]) if position.op is ops.ADD else "0"
         return f"getelementptr {stored_type(memory.dtype)}, ptr {self.values[memory][()]}, i64 {first}"
 
     def close_loop(self) -> None:
@@ -205,7 +205,7 @@ class LoopWriter(MatrixWriter):
         carries = self.carries.get(loop.closer.src[0], ())
         results = self.yields[loop.closer] = [self._states(c, loop.closer.src[1 + c.arg]) for c in carries]
         self.leave_loop()
-        last, following = text.block, text.define(f"add nuw nsw i64 {loop.counter}, 1")
+        entry, last, following = loop.entry, text.block, text.define(f"add nuw nsw i64 {loop.counter}, 1")
         if loop.pointers:
             firsts = [f"{walk.first} = {self._first_address(*place)}" for place, walk in loop.pointers.items()]
             text.fill(loop.before, "\n  ".join(firsts))
@@ -216,16 +216,14 @@ class LoopWriter(MatrixWriter):
         walks = [*loop.walks, *loop.pointers.values()]
         phis += [(walk.name, walk.kind, walk.first, text.define(walk.moved)) for walk in walks]
         text.branch(text.define(f"icmp slt i64 {following}, {loop.end}"), loop.head, loop.leave)
-        heads = [
-            f"{name} = phi {kind} [{first}, %{loop.entry}], [{after}, %{last}]" for name, kind, first, after in phis
-        ]
+        heads = [f"{name} = phi {kind} [{first}, %{entry}], [{after}, %{last}]" for name, kind, first, after in phis]
         hidden = [f"{walk.value} = freeze ptr {walk.name}" for walk in loop.pointers.values()]
         text.fill(loop.line, "\n  ".join([*heads, *hidden]))
         text.open(loop.leave)
-        if loop.may_be_empty:
-            states = iter([head.partition(" = ")[2] for head in heads[1:]])
+        if loop.may_be_empty:  # after it a state is what it is before a turn that there may not be
+            right_sides = iter([head.partition(" = ")[2] for head in heads[1:]])
             for carry, _, names, _ in loop.states:
-                results[carry.arg].update({key: text.define(next(states)) for key in names})
+                results[carry.arg].update({key: text.define(next(right_sides)) for key in names})
 
     # --- beside the parallel loop: what others see is written once, what a thread keeps for itself by each -----
 
@@ -275,4 +273,7 @@ def _multiple(node: UOp, r: UOp) -> int | None:
     """By how much a range is multiplied; None where the node is something else."""
     if node is r:
         return 1
-    return int(node.src[1].value) if node.op is ops.MUL and node.src[0] is r and node.src[1].op is ops.CONST else None
+    if node.op is not ops.MUL or node.src[0] is not r or node.src[1].op is not ops.CONST:
+        return None
+    factor: int = node.src[1].arg
+    return factor

@@ -80,9 +80,8 @@ class MemoryWriter(ValueWriter):
 
     def load(self, node: UOp, at: At) -> str:
         """Read memory where the gate allows, zero elsewhere."""
-        lane = self.form(node).lane
-        lanes = extent(lane) if lane is not None else 0
-        place = self.place(node.src[0], node.src[1], at, lane)
+        lanes = self.form(node).lanes
+        place = self.place(node.src[0], node.src[1], at, self.form(node).lane)
         gate = self.gate(node.src[2], at) if len(node.src) > 2 else OPEN
         element = stored_type(node.dtype)
         kind = f"<{lanes} x {element}>" if lanes else element
@@ -105,8 +104,8 @@ class MemoryWriter(ValueWriter):
         pointer, define = self._pointers_of_rows(node), self.text.define
         if pointer is None:
             return None
-        load = f"load {type_name(node.dtype, self.form(node).lanes)}, ptr {{}}, align {node.dtype.itemsize}".format
-        return lambda key: define(load(pointer(key)))
+        kind, size = type_name(node.dtype, self.form(node).lanes), node.dtype.itemsize
+        return lambda key: define(f"load {kind}, ptr {pointer(key)}, align {size}")
 
     def stores(self, node: UOp) -> Callable[[Key], None] | None:
         """What writes a row of a plain store; None for any other."""
@@ -117,10 +116,11 @@ class MemoryWriter(ValueWriter):
         if pointer is None:
             return None
         line, data = self.text.line, row_of(self.operands(value, form.lanes, 64, form.rows))
-        store = f"store {type_name(value.dtype, form.lanes)} {{1}}, ptr {{0}}, align {value.dtype.itemsize}".format
+        kind, size = type_name(value.dtype, form.lanes), value.dtype.itemsize
 
         def write(key: Key) -> None:
-            line(store(pointer(key), data(key)))
+            place = pointer(key)
+            line(f"store {kind} {data(key)}, ptr {place}, align {size}")
 
         return write
 
@@ -142,7 +142,8 @@ class MemoryWriter(ValueWriter):
             nonlocal base, block
             if block != text.block:
                 base, block = self.start(access.src[0], parts.dynamic), text.block
-            return once(f"getelementptr i8, ptr {base}{offsets[key]}") if offsets[key] else base
+            offset = offsets[key]
+            return once(f"getelementptr i8, ptr {base}{offset}") if offset else base
 
         return pointer
 
@@ -339,7 +340,7 @@ class MemoryWriter(ValueWriter):
         pointer = self.values[memory_of(memory)][()]
         if position is None:
             return pointer
-        place = self.operand(position, {}, 0, 64)
+        place = self.number(position)
         return self.text.once(f"getelementptr {stored_type(memory.dtype)}, ptr {pointer}, i64 {place}")
 
     def _known_place(self, pointer: str, static: UOp | None, at: At, lane: UOp | None, size: int) -> Place:

@@ -7,7 +7,13 @@ negative are spelled out by the emitter.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import NamedTuple
+
+from lazulite.emit.llvm_types import conversion, literal, signature, type_name, vector_literal
 from lazulite.ir import ops
+from lazulite.ir.dtype import DType, dtypes
 from lazulite.ir.ops import Op
 
 # op: (float, signed, unsigned, bool, INDEX); "" where the operation does not exist for the kind
@@ -54,3 +60,59 @@ RANGE_CONTROL = {ops.MINNUM: 4, ops.MAXNUM: 5}
 NATIVE: dict[tuple[Op, str], str] = {
     (op, kind): text for op, row in _ROWS.items() for kind, text in zip(_KINDS, row, strict=True) if text
 }
+
+
+class Instruction(NamedTuple):
+    """A right side, with braces for the operands, and the intrinsic that it calls with its declaration."""
+
+    text: str
+    declared: Mapping[str, str]
+
+
+@cache
+def instruction(op: Op, dtype: DType, source: DType, first: int, lanes: int, bits: int) -> Instruction | None:
+    """The instruction of an operation on vectors (`lanes` 0: on numbers), INDEX `bits` wide; None where there is none.
+
+    The first operand, of type `source`, has lanes of its own where it is the gate of a choice.
+
+    >>> instruction(ops.ADD, dtypes.int32, dtypes.int32, 8, 8, 32).text
+    'add <8 x i32> {}, {}'
+    """
+    kind, result = type_name(source, lanes, bits), type_name(dtype, lanes, bits)
+    if op is ops.WHERE:
+        return Instruction(f"select {type_name(source, first)} {{}}, {result} {{}}, {result} {{}}", {})
+    if op is ops.BITCAST:
+        return Instruction(f"bitcast {kind} {{}} to {result}", {})
+    if op is ops.CAST:
+        return _conversion(source, dtype, lanes, bits)
+    form = NATIVE.get((op, source.kind))
+    if form is None or op in RANGE_CONTROL:
+        return None
+    places = ["{}"] * (op.operands or 0)
+    if form.startswith("@"):
+        return _call(form, kind, [kind] * len(places), [kind])
+    if "{a}" in form:
+        one = "true" if dtype is dtypes.bool else "-1"
+        return Instruction(form.format(t=kind, a="{}", ones=f"splat ({type_name(dtype)} {one})" if lanes else one), {})
+    return Instruction(f"{form} {kind} {', '.join(places)}", {})
+
+
+def _conversion(source: DType, dtype: DType, lanes: int, bits: int) -> Instruction | None:
+    """That of a CAST; None where the value stays as it is, and for half, which takes more."""
+    old, new = (dtypes.int32 if each is dtypes.index and bits == 32 else each for each in (source, dtype))
+    kind, result, form = type_name(source, lanes, bits), type_name(dtype, lanes, bits), conversion(old, new)
+    if dtypes.float16 in (source, dtype) or not form:
+        return None
+    if source is dtypes.bool and dtype.is_float and lanes:
+        one = vector_literal(type_name(dtype), [literal(dtype, 1.0)])
+        return Instruction(f"select {kind} {{}}, {result} {one}, {result} zeroinitializer", {})
+    if form == "nonzero":
+        return Instruction(f"{'fcmp une' if source.is_float else 'icmp ne'} {kind} {{}}, zeroinitializer", {})
+    if form.startswith("@"):
+        return _call(form, result, [kind], [result, kind])
+    return Instruction(f"{form} {kind} {{}} to {result}", {})
+
+
+def _call(name: str, result: str, kinds: Sequence[str], overloads: Sequence[str]) -> Instruction:
+    full, declaration = signature(name, result, tuple(kinds), tuple(overloads))
+    return Instruction(f"call {result} {full}({', '.join([f'{kind} {{}}' for kind in kinds])})", {full: declaration})

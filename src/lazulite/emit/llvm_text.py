@@ -19,6 +19,7 @@ class Text:
 
     def __init__(self, declarations: dict[str, str] | None = None) -> None:
         self.lines: list[str] = []
+        self._append = self.lines.append
         self.declarations: dict[str, str] = {} if declarations is None else declarations
         self.block = "entry"
         self.count = 0
@@ -37,7 +38,7 @@ class Text:
 
     def line(self, text: str) -> int:
         """Write a line; gives its number, for `fill`."""
-        self.lines.append(f"  {text}")
+        self._append(f"  {text}")
         return len(self.lines) - 1
 
     def fill(self, number: int, text: str) -> None:
@@ -46,9 +47,9 @@ class Text:
 
     def define(self, text: str) -> str:
         """A new name for the result of an instruction."""
-        self.count += 1
-        name = f"%v{self.count}"
-        self.lines.append(f"  {name} = {text}")
+        number = self.count = self.count + 1
+        name = f"%v{number}"
+        self._append(f"  {name} = {text}")
         return name
 
     def once(self, text: str) -> str:
@@ -60,15 +61,15 @@ class Text:
 
     def open(self, label: str) -> None:
         """Begin a block."""
-        self.lines.append(f"{label}:")
+        self._append(f"{label}:")
         self.block = label
         self._made = {}
 
     def jump(self, label: str) -> None:
-        self.line(f"br label %{label}")
+        self._append(f"  br label %{label}")
 
     def branch(self, gate: str, yes: str, no: str) -> None:
-        self.line(f"br i1 {gate}, label %{yes}, label %{no}")
+        self._append(f"  br i1 {gate}, label %{yes}, label %{no}")
 
     def label(self, prefix: str) -> str:
         """A fresh name of a block."""

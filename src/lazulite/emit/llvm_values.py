@@ -112,6 +112,10 @@ class ValueWriter:
             value = self._resized(node, value, form.lanes, bits)
         return self.text.splat(type_name(node.dtype, 0, bits), value, lanes) if lanes and not form.lanes else value
 
+    def number(self, node: UOp) -> str:
+        """The value of a node that does not vary over registers, with INDEX 64 bits wide."""
+        return self.values[node][()] if node in self.values else self.operand(node, {}, 0, 64)
+
     def operands(self, node: UOp, lanes: int, bits: int, rows: Rows) -> Operands:
         """What `operand` gives at each of these rows."""
         if node.op is ops.CONST:
