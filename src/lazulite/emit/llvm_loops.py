@@ -116,12 +116,15 @@ class LoopWriter(MatrixWriter):
 
         A position that walks with the loop around it is an address there: what is needed is where it begins.
         """
-        memory, index, *rest = access.src
-        parts = self.addresses[index]
-        place = parts.dynamic
+        parts = self.addresses[access.src[1]]
+        place, needed = parts.dynamic, [memory_of(access.src[0]), *access.src[2:]]
         if place is not None and place in self.steps and self.steps[place][0] is loop and access not in self.moved:
             place = place.src[0] if place.op is ops.ADD else None
-        return memory_of(memory), *[part for part in (place, parts.mixed) if part is not None], *rest
+        if place is not None:
+            needed.append(place)
+        if parts.mixed is not None:
+            needed.append(parts.mixed)
+        return needed
 
     def open_loop(self, r: UOp) -> None:
         text, closer = self.text, self.closers[r]

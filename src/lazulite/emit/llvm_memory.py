@@ -321,19 +321,18 @@ class MemoryWriter(ValueWriter):
 
     def place(self, memory: UOp, index: UOp, at: At, lane: UOp | None) -> Place:
         """Where an access goes at these rows."""
-        element, size = stored_type(memory.dtype), memory.dtype.itemsize
         parts = self.addresses[index]
         pointer, mixed = self.start(memory, parts.dynamic), parts.mixed
         if mixed is not None and not self.lanes_of(mixed):
             position = self.operand(mixed, at, 0, 64)
-            pointer = self.text.once(f"getelementptr {element}, ptr {pointer}, i64 {position}")
+            pointer = self.text.once(f"getelementptr {stored_type(memory.dtype)}, ptr {pointer}, i64 {position}")
             mixed = None
         if mixed is not None:
             lanes = self.lanes_of(mixed)
             bits = self.index_bits(mixed, lanes)
             steps = [int(v) for v in self.known.lanes(parts.static, at, lane)] if parts.static is not None else [0]
             return Place(pointer, None, steps, self.operand(mixed, at, lanes, bits), bits)
-        return self._known_place(pointer, parts.static, at, lane, size)
+        return self._known_place(pointer, parts.static, at, lane, memory.dtype.itemsize)
 
     def start(self, memory: UOp, position: UOp | None) -> str:
         """A pointer to an element of memory that does not vary over registers."""

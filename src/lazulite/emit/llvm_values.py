@@ -96,7 +96,7 @@ class ValueWriter:
         if not lanes:
             return 64
         for each in (node, *node.src):
-            if each.dtype is dtypes.index and not (-(1 << 31) <= each.vmin and each.vmax < 1 << 31):
+            if each.dtype is dtypes.index and (each.vmin < -(1 << 31) or each.vmax >= 1 << 31):
                 return 64
         return 32
 
