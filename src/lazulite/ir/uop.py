@@ -125,8 +125,8 @@ class UOp:
 
     def replace(self, **changes: Any) -> UOp:
         """The node with other `op`, `dtype`, `src` or `arg`."""
-        fields = {"op": self.op, "dtype": self.dtype, "src": self.src, "arg": self.arg} | changes
-        return UOp(fields["op"], fields["dtype"], fields["src"], fields["arg"])
+        new = changes.get
+        return UOp(new("op", self.op), new("dtype", self.dtype), new("src", self.src), new("arg", self.arg))
 
     @property
     def value(self) -> Scalar:
@@ -475,7 +475,7 @@ def transform(root: UOp, which: Container[Op], change: Callable[[UOp], UOp]) -> 
     changed: dict[UOp, UOp] = {}
     for node in nodes_of(root):
         now = node
-        if not changed.keys().isdisjoint(node.src):
+        if changed and not changed.keys().isdisjoint(node.src):
             now = UOp(node.op, node.dtype, tuple([changed.get(s, s) for s in node.src]), node.arg)
         if node.op in which:
             now = change(now)

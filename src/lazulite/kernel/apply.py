@@ -28,17 +28,14 @@ from lazulite.kernel.steps import (
     Block,
     Epilogue,
     Group,
-    Keep,
     MatrixUnit,
     Name,
     Parallel,
     Partition,
-    Prefetch,
     Reorder,
     Split,
     Stage,
     Step,
-    Stream,
     Strip,
     Tile,
     Vectorize,
@@ -54,6 +51,7 @@ from lazulite.simplify.normal import normalise
 from lazulite.simplify.terms import multiple, sum_of
 
 _KINDS = {Parallel: "parallel", Vectorize: "lane", Tile: "row"}
+_MARKS = (Parallel, Vectorize, Tile)
 
 
 @dataclass(slots=True)
@@ -187,7 +185,9 @@ def _blocks(size: UOp, factor: int) -> UOp:
 
 
 def _take(nest: _Nest, step: Step) -> None:
-    if isinstance(step, Split):
+    if isinstance(step, _MARKS):
+        nest.mark(step.range, _KINDS[type(step)])
+    elif isinstance(step, Split):
         size = nest.leaf(step.range).size
         if step.factor < 1:
             raise StageError("kernel.steps", f"range {text_of(step.range)} cannot be split by {step.factor}")
@@ -219,8 +219,6 @@ def _take(nest: _Nest, step: Step) -> None:
     elif isinstance(step, Epilogue):
         for name in (step.range, *step.rows):
             nest.leaf(name)
-    elif not isinstance(step, Keep | Prefetch | Stream):
-        nest.mark(step.range, _KINDS[type(step)])
 
 
 def _partition(nest: _Nest, name: Name, at: int) -> None:

@@ -122,15 +122,16 @@ def _over_rows(kernel: UOp, table: Mapping[UOp, UOp], row: UOp, strides: Mapping
     """The statement for all rows: each has a place of its own in the intermediates."""
     done = dict(table)
     for node in nodes_of(kernel):
-        if node in done:
+        if done.keys().isdisjoint(node.src) or node in done:
             continue
-        src = tuple([done[s] for s in node.src])
+        src = tuple([done.get(s, s) for s in node.src])
         if node.op in (ops.LOAD, ops.STORE) and node.src[0] in strides:
             src = (src[0], row * strides[node.src[0]] + src[1], *src[2:])
-        done[node] = node if src == node.src else _rebuilt(node, src)
-    return done[kernel]
+        done[node] = _rebuilt(node, src)
+    return done.get(kernel, kernel)
 
 
 def _rebuilt(node: UOp, src: tuple[UOp, ...]) -> UOp:
     """The node of other sources; a division that takes rows of a block together is none any more."""
-    return normal(node.op, node.dtype, src) if node.op in (ops.FLOORDIV, ops.MOD) else node.replace(src=src)
+    build = normal if node.op in (ops.FLOORDIV, ops.MOD) else UOp
+    return build(node.op, node.dtype, src, node.arg)

@@ -116,17 +116,17 @@ def _walked(kernel: UOp, walks: Mapping[UOp, _Walk], windows: Mapping[UOp, _Wind
     own = {r: walk.range for r, walk in walks.items()}
     done = {r: walk.place for r, walk in walks.items()}
     for node in nodes_of(kernel):
-        if node in done:
+        if done.keys().isdisjoint(node.src) or node in done:
             continue
-        src = tuple([done[s] for s in node.src])
+        src = tuple([done.get(s, s) for s in node.src])
         if node.op in (ops.LOAD, ops.STORE) and node.src[0] in windows:
             terms, stride = linear(node.src[1]).terms, windows[node.src[0]].stride
             table = {r: own[r] if terms.get(r) == stride else walk.place for r, walk in walks.items()}
             src = (src[0], *replace_ranges([node.src[1]], table), *src[2:])
         elif node.op is ops.REDUCE:
             src = (src[0], *[own.get(r, r) for r in node.src[1:]])
-        done[node] = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
-    return done[kernel]
+        done[node] = UOp(node.op, node.dtype, src, node.arg)
+    return done.get(kernel, kernel)
 
 
 def _walks(limits: _Limits, number: int) -> dict[UOp, _Walk]:

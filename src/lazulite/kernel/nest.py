@@ -42,12 +42,17 @@ def count(ranges: Iterable[UOp]) -> int:
 
 def by_order(ranges: Iterable[UOp]) -> list[UOp]:
     """Ranges, outermost first; choices go by this and not by the order of a set, which no two processes share."""
-    return sorted(ranges, key=lambda r: r.arg[0])
+    return sorted(ranges, key=_order)
 
 
-def nested(effects: Iterable[UOp]) -> list[UOp]:
-    """The effects inside loops over all of their free ranges, those that share outer ranges together."""
-    return _nest([(by_order(effect.ranges), effect) for effect in effects], 0)
+def _order(r: UOp) -> tuple[int, ...]:
+    order: tuple[int, ...] = r.arg[0]
+    return order
+
+
+def nested(effects: Iterable[UOp], around: Iterable[UOp] = ()) -> list[UOp]:
+    """The effects in loops over their free ranges, those `around` all apart; which share outer ranges are together."""
+    return _nest([(by_order(effect.ranges.difference(around)), effect) for effect in effects], 0)
 
 
 def _nest(paths: Iterable[tuple[list[UOp], UOp]], depth: int) -> list[UOp]:

@@ -17,7 +17,7 @@ from functools import lru_cache
 
 from lazulite.ir import ops
 from lazulite.ir.dtype import dtypes
-from lazulite.ir.uop import UOp, nodes_of, rebuild, substitute, toposort
+from lazulite.ir.uop import UOp, nodes_of, substitute, toposort
 from lazulite.kernel.nest import by_order, is_fixed, nested
 
 _PLACES = 1 << 20
@@ -75,8 +75,9 @@ def split_statements(root: UOp) -> Statements:
     stands = dict(zip(scratch, memory, strict=True)) | {total: total for total in adding}
     table = dict(zip(shared, scalars, strict=True)) | stands | {node: stands[_memory(node)] for node in ordered}
     effects = [[s for effect in node.src[1:] for s in _stores(effect)] for node in filled]
-    done = table | _placed(nodes, table, lambda place: place % _PLACES)
-    kernels = [UOp.sink(*rebuild(each, done)) for each in [*effects, *_results(root, shared)]]
+    inside = [node for node in nodes if node.op is not ops.FOR]
+    done = _rebuilt(inside, table | _placed(nodes, table, lambda place: place % _PLACES))
+    kernels = [UOp.sink(*[done.get(s, s) for s in each]) for each in [*effects, *_results(root, shared)]]
     totals = {total: table[turn] for total, turn in adding.items()}
     return Statements(tuple(shared), tuple(scalars), tuple(scratch), tuple(memory), tuple(kernels), totals)
 
@@ -114,12 +115,13 @@ def join_statements(parts: Statements) -> UOp:
     for number, scratch in enumerate(parts.scratch):
         own, kernel = parts.memory[number], parts.kernels[number]
         before = table.setdefault(own, scratch.after(*turn))
-        table[own] = UOp(ops.AFTER, scratch.dtype, (before, *_joined(kernel, nested(kernel.src), table, number)))
-    effects: list[UOp] = []
+        effects = nested(_joined(kernel, table, number), parts.shared)
+        table[own] = UOp(ops.AFTER, scratch.dtype, (before, *effects))
+    results: list[UOp] = []
     for number, kernel in enumerate(parts.kernels[len(parts.scratch) :], len(parts.scratch)):
         (result,) = substitute([kernel], _turn_before(kernel, parts.totals)) if parts.totals else (kernel,)
-        effects += _joined(result, result.src, table, number)
-    return UOp.sink(*effects)
+        results += _joined(result, table, number)
+    return UOp.sink(*results)
 
 
 def _turn_before(kernel: UOp, totals: Mapping[UOp, UOp]) -> dict[UOp, UOp]:
@@ -128,9 +130,19 @@ def _turn_before(kernel: UOp, totals: Mapping[UOp, UOp]) -> dict[UOp, UOp]:
     return {load: load.replace(src=(load.src[0].after(totals[load.src[0]]), *load.src[1:])) for load in read}
 
 
-def _joined(kernel: UOp, effects: Sequence[UOp], table: dict[UOp, UOp], number: int) -> list[UOp]:
+def _joined(kernel: UOp, table: dict[UOp, UOp], number: int) -> list[UOp]:
     """The effects of a statement with its ranges and scratch memory apart from those of the others."""
-    return rebuild(effects, table | _placed(nodes_of(kernel), table, lambda place: (number + 1) * _PLACES + place))
+    nodes = nodes_of(kernel)
+    done = _rebuilt(nodes[:-1], table | _placed(nodes, table, lambda place: (number + 1) * _PLACES + place))
+    return [done.get(effect, effect) for effect in kernel.src]
+
+
+def _rebuilt(nodes: Iterable[UOp], done: dict[UOp, UOp]) -> dict[UOp, UOp]:
+    """What becomes of nodes, sources before users, that of some of them given; the others stay as they are."""
+    for node in nodes:
+        if not done.keys().isdisjoint(node.src) and node not in done:
+            done[node] = UOp(node.op, node.dtype, tuple([done.get(s, s) for s in node.src]), node.arg)
+    return done
 
 
 def each_statement(root: UOp, change: Callable[[UOp, int], UOp]) -> UOp:

@@ -48,8 +48,8 @@ def decompose(root: UOp, native: Native) -> UOp:
     True
     """
     nodes = nodes_of(root)
-    computed = [place for place, node in enumerate(nodes) if node.op in ops.ELEMENTWISE and not native(node)]
-    first = next((place for place in computed if expanded(nodes[place], native) is not None), None)
+    first = next((place for place, node in enumerate(nodes)
+                  if node.op in ops.ELEMENTWISE and expanded(node, native) is not None), None)  # fmt: skip
     if first is None:
         return root
     done = {node: node for node in nodes[:first]}
