@@ -493,7 +493,6 @@ def replace_ranges(roots: Sequence[UOp], table: Mapping[UOp, UOp]) -> list[UOp]:
         return node not in keys and (node in top or not keys.isdisjoint(node.ranges))
 
     for node in toposort(*roots, enter=varies):
-        if node not in done:
-            src = tuple([done[s] for s in node.src]) if varies(node) else node.src
-            done[node] = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
-    return [done[root] for root in roots]
+        if varies(node):
+            done[node] = UOp(node.op, node.dtype, tuple([done.get(s, s) for s in node.src]), node.arg)
+    return [done.get(root, root) for root in roots]

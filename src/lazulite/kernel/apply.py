@@ -445,7 +445,7 @@ def _converted_from(value: UOp) -> UOp:
 def _check(nodes: Sequence[UOp]) -> None:
     """Only the outermost loop is parallel; a value has at most one lane range."""
     ranges = [node for node in nodes if node.op is ops.RANGE]
-    first = min((r.arg[0] for r in ranges if is_looping(r)), default=None)
+    first = min([r.arg[0] for r in ranges if is_looping(r)], default=None)
     if any(r.arg[1] == "parallel" and r.arg[0] != first for r in ranges):
         raise StageError("kernel.steps", "only the outermost loop can be parallel")
     lanes = frozenset([r for r in ranges if r.arg[1] == "lane"])

@@ -60,7 +60,7 @@ def _still(statement: UOp, parts: Statements, room: int) -> dict[UOp, int]:
     """The operands of products that are the same for all blocks, and small enough to be copied as a whole, each with
     the number of blocks."""
     loads = _operands(statement, parts)
-    alike = [n for n in loads if _indices(n).isdisjoint(parts.scalars[-1:])]
+    alike = [n for n in loads if not set(_indices(n)).intersection(parts.scalars[-1:])]
     return {n: prod(map(extent, parts.shared[-1:])) for n in alike if _bytes(n) <= room}
 
 
@@ -86,20 +86,21 @@ def _blocked(parts: Statements) -> _Still | None:
     Intermediates are none of them: a block has rows of its own in each.
     """
     found: list[_Still] = []
-    loads = [load for kernel in parts.kernels for load in _operands(kernel, parts)]
+    operands = [(load, _indices(load)) for kernel in parts.kernels for load in _operands(kernel, parts)]
     for r, scalar in zip(parts.shared, parts.scalars, strict=True):
-        turns = [(still, load) for load in loads if (still := _turns_alike(load, scalar, extent(r))) > 1]
+        alike = [(load, _turns_alike(places, scalar, extent(r))) for load, places in operands]
+        turns = [(still, load) for load, still in alike if still > 1]
         size = sum(_bytes(load) for _, load in turns)
         if turns:
             found.append(_Still(r, gcd(*[still for still, _ in turns]), size))
     return max(found, key=lambda still: (still.bytes, still.range.arg[0]), default=None)
 
 
-def _turns_alike(load: UOp, scalar: UOp, turns: int) -> int:
-    """How many neighbouring turns of a shared range read the same: all, those that a division joins, or one."""
-    nodes = toposort(load.src[1], enter=lambda n: n.op is not ops.RANGE)
-    users = [node for node in nodes if scalar in node.src]
-    if scalar is not load.src[1] and all(u.op is ops.FLOORDIV and u.src[1].op is ops.CONST for u in users):
+def _turns_alike(places: Sequence[UOp], scalar: UOp, turns: int) -> int:
+    """How many neighbouring turns of a shared range read the same, given what the place of a load is made of: all,
+    those that a division joins, or one."""
+    users = [node for node in places if scalar in node.src]
+    if scalar is not places[-1] and all(u.op is ops.FLOORDIV and u.src[1].op is ops.CONST for u in users):
         return gcd(turns, *[int(user.src[1].value) for user in users])
     return 1
 
@@ -109,9 +110,9 @@ def _bytes(load: UOp) -> int:
     return count(load.ranges) * load.dtype.itemsize
 
 
-def _indices(load: UOp) -> set[UOp]:
+def _indices(load: UOp) -> list[UOp]:
     """What the place of a load is made of, the extents of its ranges apart."""
-    return set(toposort(load.src[1], enter=lambda n: n.op is not ops.RANGE))
+    return toposort(load.src[1], enter=lambda n: n.op is not ops.RANGE)
 
 
 def _blocks(kernel: UOp, target: Target) -> tuple[list[Step], Statements]:

@@ -77,7 +77,7 @@ class _Scheduler:
         self.inside = 1
         """How many turns that is, or the most that it may be."""
         loads, factors = list(facts.hot), split_gate(ops.ADD, tile.node.src[0])[1].src
-        self.factors = {node: factor for factor in factors[::-1] for node in toposort(factor)}
+        self.factors = {n: factor for factor in factors[::-1] for n in toposort(factor) if n.op is ops.LOAD}
         self.vectors = [load for load in loads if tile.lane in load.ranges]
         self.scalars = [load for load in loads if tile.lane not in load.ranges]
         self.windows = facts.windows

@@ -16,7 +16,7 @@ from lazulite.ir.uop import UOp, toposort
 
 def blocks_of(node: UOp) -> list[UOp]:
     """The ranges of a reduction that lie outside of a loop that its value varies with."""
-    innermost = max((r.arg[0] for r in node.ranges if is_looping(r)), default=(-1,))
+    innermost = max([r.arg[0] for r in node.ranges if is_looping(r)], default=(-1,))
     return [r for r in node.src[1:] if is_looping(r) and r.arg[0] < innermost]
 
 

@@ -96,11 +96,12 @@ def own_ranges(
     """The same ranges for a nest of its own, of these kinds and, where given, sizes; a loop may end where one further
     out says."""
     turns = {a: a.src[0] for a in axes} | dict(sizes or {})
-    table = _ranges(axes, turns, number, kinds)
     if any(size.op is not ops.CONST for size in turns.values()):
         known = set(toposort(value, enter=lambda n: n.op is not ops.RANGE))
         most = _ranges(axes, {a: _size_of(size, known) for a, size in turns.items()}, number, kinds)
-        table = most if _stays_inside(value, most) else table
+        if _stays_inside(value, most):
+            return [most[a] for a in axes]
+    table = _ranges(axes, turns, number, kinds)
     return [table[a] for a in axes]
 
 

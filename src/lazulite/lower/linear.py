@@ -27,13 +27,14 @@ def order(sink: UOp) -> UOp:
     carries: dict[UOp, list[UOp]] = {}
     places: dict[frozenset[UOp], list[UOp]] = {}
     for node in _walk(sink):
-        if node.op is ops.CARRY:
+        op = node.op
+        if op is ops.CARRY:
             carries.setdefault(node.src[0], []).append(node)
-        elif node.op is not ops.RANGE:
-            place = places.get(node.ranges)
-            if place is None:
-                place = places[node.ranges] = blocks.setdefault(block_of(node), [])
-            place.append(node)
+        elif op is not ops.RANGE:
+            ranges = node.ranges
+            if ranges not in places:
+                places[ranges] = blocks.setdefault(block_of(node), [])
+            places[ranges].append(node)
     return UOp(ops.LINEAR, dtypes.void, tuple(_write(blocks, carries)))
 
 
@@ -81,9 +82,10 @@ def _walk(sink: UOp) -> list[UOp]:
             if source in done:
                 continue
             done.add(source)
-            if source.op in _OPERANDS or (source.dtype in _KNOWN and is_static(source)):
+            op = source.op
+            if op in _OPERANDS or (source.dtype in _KNOWN and is_static(source)):
                 continue
-            needed = source.src if source.op not in _CLOSING else _needed(source)
+            needed = _needed(source) if op in _CLOSING else source.src
             if source in heavy:
                 needed = sorted(needed, key=heavy.__contains__, reverse=True)
             stack.append((user, pending))

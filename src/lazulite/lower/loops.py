@@ -174,9 +174,9 @@ def _separate(sink: UOp) -> UOp:
     """Give every `FOR` a `RANGE` of its own."""
     nodes = nodes_of(sink)
     loops = [node for node in nodes if node.op is ops.FOR]
-    orders = Counter([loop.src[0].arg[0] for loop in loops])
-    if len(orders) == len(loops):
+    if len({loop.src[0].arg[0] for loop in loops}) == len(loops):
         return sink
+    orders = Counter([loop.src[0].arg[0] for loop in loops])
     unclear = _unclear(loops, {loop.src[0] for loop in loops if orders[loop.src[0].arg[0]] > 1})
     return _Separation(nodes, unclear).renamed([sink], {})[0]
 
