@@ -87,7 +87,8 @@ def _is_exact(root: UOp) -> bool:
         node = pending.pop()
         if node.op is ops.CONST or node in seen:
             continue
-        if node.op is not ops.RANGE and not (node.op in ops.ELEMENTWISE and node.dtype.is_integral):
+        exact = node.op in ops.ELEMENTWISE and (node.dtype is dtypes.index or node.dtype.is_integral)
+        if not exact and node.op is not ops.RANGE:
             return False
         seen.add(node)
         pending += node.src

@@ -10,7 +10,7 @@ from lazulite.ir import ops
 from lazulite.ir.bounds import Linear, linear
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.uop import UOp, index
-from lazulite.simplify.terms import in_order, multiple, nesting, structure, sum_of
+from lazulite.simplify.terms import ZERO, in_order, multiple, nesting, plus, structure, sum_of
 from support.index_grid import loop
 
 M, N, K = loop(4, 0), loop(6, 1), loop(1, 2)
@@ -53,3 +53,12 @@ def test_structure_knows_shared_nodes_and_gives_up_on_large_ones():
 
     assert structure(M * N) != structure(M * M)
     assert structure(deep) == structure(deep + M)
+
+
+@given(st.permutations(TERMS))
+def test_parts_are_added_in_the_order_given_and_zeros_are_not(terms):
+    first, second, *_ = terms
+
+    assert plus(first, second) == UOp(ops.ADD, dtypes.index, (first, second))
+    assert plus(first, ZERO) is plus(ZERO, first) is first
+    assert plus(index(0), index(0)) is ZERO
