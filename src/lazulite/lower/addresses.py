@@ -17,7 +17,7 @@ from lazulite.ir.dtype import dtypes
 from lazulite.ir.uop import UOp, index, nodes_of
 from lazulite.simplify.terms import ZERO, multiple, plus
 
-_REGISTERS = ("lane", "row", "unit")
+_REGISTERS = frozenset({"lane", "row", "unit"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,13 @@ def address(node: UOp) -> Address:
 
 
 def _kind(part: UOp) -> str:
-    registers = [r for r in part.ranges if r.arg[1] in _REGISTERS]
-    if len(registers) < len(part.ranges):
+    loops = registers = False
+    for r in part.ranges:
+        if r.arg[1] in _REGISTERS:
+            registers = True
+        else:
+            loops = True
+    if loops:
         return "mixed" if registers else "dynamic"
     return "static" if _is_exact(part) else "mixed" if registers else "dynamic"
 
