@@ -10,7 +10,7 @@ copies some elements again, so that nothing has a gate for a remainder.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import NamedTuple
 
 from lazulite.analysis.access import coefficient
@@ -84,10 +84,8 @@ def _moved(value: UOp, axes: Sequence[_Axis], number: int) -> tuple[UOp, list[UO
     copies = own_ranges(value, firsts, number, dict.fromkeys(firsts, "loop"), joint)
     pairs = list(zip(axes, copies, strict=True))
     (value,) = substitute([value], {axis.ranges[0]: copy for axis, copy in pairs if len(axis.ranges) == 1})
-    for axis, copy in pairs:
-        if len(axis.ranges) > 1:
-            value = _along(value, axis, copy)
-    return value, copies
+    shared = [(axis, plus(copy, index(axis.low))) for axis, copy in pairs if len(axis.ranges) > 1]
+    return _along(value, shared) if shared else value, copies
 
 
 def own_ranges(
@@ -140,18 +138,17 @@ def _size_of(turns: UOp, known: set[UOp]) -> UOp:
     return turns if known.issuperset(varies) else index(max(int(turns.vmax), 0))
 
 
-def _along(value: UOp, axis: _Axis, copy: UOp) -> UOp:
-    """The value with every index that moves along the axis at the position of the copy's loop."""
-    own, done = frozenset(axis.ranges), dict[UOp, UOp]()
-    place = plus(copy, index(axis.low))
+def _along(value: UOp, places: Sequence[tuple[_Axis, UOp]]) -> UOp:
+    """The value with every index that moves along these axes at places of the copy's loops."""
+    own, done = frozenset([r for axis, _ in places for r in axis.ranges]), dict[UOp, UOp]()
     for node in toposort(value, enter=lambda n: n.dtype is not dtypes.index and not _compares(n)):
         if own.isdisjoint(node.ranges):
             done[node] = node
         elif node.dtype is dtypes.index:
-            done[node] = _replaced(linear(node), axis, place)
+            done[node] = _replaced(linear(node), own, places)
         elif _compares(node):
             left, right = node.src  # each may move otherwise, only their distance counts
-            done[node] = UOp(node.op, node.dtype, (index(0), _replaced(difference(right, left), axis, place)))
+            done[node] = UOp(node.op, node.dtype, (ZERO, _replaced(difference(right, left), own, places)))
         else:
             src = tuple([done[s] for s in node.src])
             done[node] = node if src == node.src else UOp(node.op, node.dtype, src, node.arg)
@@ -162,14 +159,19 @@ def _compares(node: UOp) -> bool:
     return node.op in _COMPARISONS and node.src[0].dtype is dtypes.index
 
 
-def _replaced(form: Linear, axis: _Axis, place: UOp) -> UOp:
-    factors = {form.terms.get(r, 0) / step for r, step in zip(axis.ranges, axis.steps, strict=True)}
-    others = {term: factor for term, factor in form.terms.items() if term not in axis.ranges}
-    factor = factors.pop()
-    if factors or factor != int(factor) or not all(term.ranges.isdisjoint(axis.ranges) for term in others):
+def _replaced(form: Linear, own: Set[UOp], places: Sequence[tuple[_Axis, UOp]]) -> UOp:
+    terms = {term: factor for term, factor in form.terms.items() if term not in own}
+    along = all(own.isdisjoint(term.ranges) for term in terms)
+    for axis, place in places:
+        factors = {form.terms.get(r, 0) / step for r, step in zip(axis.ranges, axis.steps, strict=True)}
+        factor = factors.pop()
+        along = along and not factors and factor == int(factor)
+        if factor:
+            terms[place] = int(factor)
+    if not along:
         raise StageError("kernel.steps", "an index moves with the ranges of a shared axis otherwise than along it")
     total = index(form.constant)
-    for term, times in {**others, place: int(factor)}.items():
+    for term, times in terms.items():
         total = plus(multiple(term, times), total)
     return total
 
