@@ -75,7 +75,7 @@ def split_statements(root: UOp) -> Statements:
     stands = dict(zip(scratch, memory, strict=True)) | {total: total for total in adding}
     table = dict(zip(shared, scalars, strict=True)) | stands | {node: stands[_memory(node)] for node in ordered}
     effects = [[s for effect in node.src[1:] for s in _stores(effect)] for node in filled]
-    inside = [node for node in nodes if node.op is not ops.FOR]
+    inside = [node for node in nodes[:-1] if node.op is not ops.FOR]
     done = _rebuilt(inside, table | _placed(nodes, table, lambda place: place % _PLACES))
     kernels = [UOp.sink(*[done.get(s, s) for s in each]) for each in [*effects, *_results(root, shared)]]
     totals = {total: table[turn] for total, turn in adding.items()}
