@@ -64,6 +64,8 @@ def _strip(parts: Statements, step: Strip) -> Statements:
     """Every statement over strips of an axis, as far as a mask leaves it."""
     if not parts.fills_once:
         raise StageError("kernel.strips", f"no strips of range {name_text(step.range)}: memory is filled in turns")
+    if parts.totals:
+        raise StageError("kernel.strips", f"no strips of range {name_text(step.range)}: turns add to a result")
     try:
         return strips(parts, step.range, step.factor)
     except Refused as reason:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from lazulite.analysis.contraction import contraction
@@ -143,11 +143,9 @@ def _with_sum(one: Kernel, other: Kernel, node: UOp, cache: int) -> Kernel | Non
     if shared is None or store.src[2].arg[0] is not ops.ADD or store.src[2].dtype not in _ADDED:
         return None
     *around, rows = shared
-    size = math.prod([extent_of(r) for r in store.src[1].ranges.difference(around)]) * store.src[2].dtype.itemsize
-    block = (
-        2 * _BLOCK * math.prod([extent_of(r) for load in _loads_of(one, node) for r in load.ranges.difference(shared)])
-    )
-    if math.prod(map(extent_of, around)) < _TURNS or size + block * node.dtype.itemsize > cache:
+    (load, *_) = _loads_of(one, node)
+    near = _bytes(store, store.src[1].ranges.difference(around)) + 2 * _BLOCK * _bytes(load, load.ranges - {*shared})
+    if math.prod(map(extent_of, around)) < _TURNS or near > cache:
         return None
     memory, place, total = _moved(one, other, shared).src
     turn = shared[rows]
@@ -217,7 +215,12 @@ def _operand_bytes(contractions: Sequence[UOp], block: Cut) -> int:
 
 def _size(load: UOp, block: Cut) -> int:
     """The bytes that a load reads while the shared ranges stand still."""
-    return math.prod(map(extent_of, load.ranges - {*block.shared, *block.shared.values()})) * load.dtype.itemsize
+    return _bytes(load, load.ranges - {*block.shared, *block.shared.values()})
+
+
+def _bytes(access: UOp, ranges: Iterable[UOp]) -> int:
+    """What an access to memory touches in all turns of these ranges."""
+    return math.prod(map(extent_of, ranges)) * access.src[0].dtype.itemsize
 
 
 # --- the joined kernel -------------------------------------------------------------------------

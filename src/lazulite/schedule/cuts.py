@@ -120,11 +120,10 @@ def _shared_by_others(reader: UOp) -> frozenset[UOp]:
 
 def adds_over(store: UOp) -> frozenset[UOp]:
     """The ranges whose turns add something to a result, one after the other."""
-    value = store.src[2]
+    memory, _, value = store.src[:3]
     before = value.src[0] if value.op is ops.ADD else value
-    if before.op is not ops.LOAD or before.src[0].op is not ops.AFTER or before.src[0].src[0] is not store.src[0]:
-        return frozenset()
-    return frozenset(before.src[0].src[1:])
+    left = before.src[0] if before.op is ops.LOAD else before
+    return frozenset(left.src[1:]) if left.op is ops.AFTER and left.src[0] is memory else frozenset()
 
 
 def _are_alike(r: UOp, other: UOp) -> bool:

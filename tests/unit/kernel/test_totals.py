@@ -14,7 +14,7 @@ from lazulite.kernel.blocks import block_statements
 from lazulite.kernel.heuristic import choose
 from lazulite.kernel.nest import is_fixed
 from lazulite.kernel.statements import split_statements
-from lazulite.kernel.steps import Block, Parallel
+from lazulite.kernel.steps import Block, Parallel, Strip
 from support.kernels import TARGETS, assert_close, compiled, interpreted, lowered, random_memory
 
 CAUSAL, LATE, BAND = "j < i + 1", "i < j + 1", "(j < i + 3) & (i < j + 5)"
@@ -85,6 +85,14 @@ def test_threads_share_the_ranges_around_the_turns_only():
     assert Parallel(around.arg[0]) in choose(kernel, TARGETS["widest"])
     with pytest.raises(StageError, match="the turns of range 1 add to what others left"):
         block_statements(kernel, [Parallel(turns.arg[0])])
+
+
+def test_strips_are_refused():
+    kernel = two_products()
+    (along,) = [n.arg[0] for n in toposort(split_statements(kernel).kernels[0]) if n.op is ops.RANGE]
+
+    with pytest.raises(StageError, match="turns add to a result"):
+        block_statements(kernel, [Strip(along, 4)])
 
 
 @pytest.mark.parametrize("before", ["0 < j - 1", "1 < j", "0 < h"])
