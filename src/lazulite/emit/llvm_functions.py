@@ -9,6 +9,7 @@ written, and compiled, once.  Values from outside become arguments when they are
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -26,11 +27,10 @@ _LEAST = 16
 """The fewest nodes of a loop for which it is worth a look whether it occurs again."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Nest:
     """A loop, or all of the kernel."""
 
-    range: UOp | None
     stands_alone: bool
     """Whether it has no states of its own, and nothing in it concerns the whole kernel."""
     begin: int = 0
@@ -39,6 +39,10 @@ class _Nest:
     tiles: int = 0
     """How many loops have register tiles as states."""
     inner: list[_Nest] = field(default_factory=list)
+
+    @property
+    def length(self) -> int:
+        return self.end - self.begin
 
 
 @dataclass(slots=True)
@@ -126,42 +130,45 @@ class FunctionWriter(LoopWriter):
         tiled = {r for r, carries in self.carries.items() if any(self.form(carry).rows for carry in carries)}
         if len(tiled) < 2 and len(self.nodes) < 2 * _LEAST:
             return
+        nests = self._nests(tiled)
+        lengths = Counter([nest.length for nest in nests])
         known: dict[tuple[Op, ...], list[_Nest]] = {}
-        pending = [(self._nests(tiled), False)]
+        pending = [(nests[-1], False)]
         while pending:
             nest, is_tile = pending.pop()
-            if not self._is_function(nest, is_tile, known):
-                apart = [inner for inner in nest.inner if inner.tiles and inner.stands_alone]
-                several = nest.range is not None and len(apart) > 1
-                pending += [(inner, several and inner in apart) for inner in reversed(nest.inner)]
+            is_large = nest.length >= _LEAST and nest.stands_alone and bool(nest.inner)
+            if (is_tile or is_large) and lengths[nest.length] > 1 and self._is_again(nest, known):
+                continue
+            if is_tile:
+                self.apart.add(self.nodes[nest.begin])
+                continue
+            tiles = [inner for inner in nest.inner if inner.tiles and inner.stands_alone]
+            apart = tiles if len(tiles) > 1 and nest is not nests[-1] else []
+            pending += [(inner, inner in apart) for inner in reversed(nest.inner)]
 
-    def _is_function(self, nest: _Nest, is_tile: bool, known: dict[tuple[Op, ...], list[_Nest]]) -> bool:
-        """Whether a loop is one, as a tile or as one of `known` again; notes it."""
-        if nest.range is None or not nest.stands_alone:
-            return False
+    def _is_again(self, nest: _Nest, known: dict[tuple[Op, ...], list[_Nest]]) -> bool:
+        """Whether a loop is the same as one of those known, which notes it; else it is known from now on."""
         nodes = self.nodes[nest.begin : nest.end]
-        if is_tile or (nest.inner and len(nodes) >= _LEAST):
-            alike_ones = known.setdefault(tuple([node.op for node in nodes]), [])
-            for earlier in alike_ones:
-                before = self.nodes[earlier.begin : earlier.end]
-                table = alike(before, nodes, self.in_list, lambda node: self.form(node).is_scalar)
-                if table is not None:
-                    self.apart.add(before[0])
-                    self.again[nodes[-1]] = before[0], table
-                    self.repeated.update(nodes[:-1])
-                    return True
-            alike_ones.append(nest)
-        if is_tile:
-            self.apart.add(nest.range)
-        return is_tile
+        ones = known.setdefault(tuple([node.op for node in nodes]), [])
+        for one in ones:
+            before = self.nodes[one.begin : one.end]
+            table = alike(before, nodes, self.in_list, lambda node: self.form(node).is_scalar)
+            if table is not None:
+                self.apart.add(before[0])
+                self.again[nodes[-1]] = before[0], table
+                self.repeated.update(nodes[:-1])
+                return True
+        ones.append(nest)
+        return False
 
-    def _nests(self, tiled: Container[UOp]) -> _Nest:
-        """The loops of the kernel; what is beside the parallel one is written for all of its chunks, or for one."""
-        stack = [_Nest(None, False)]
+    def _nests(self, tiled: Container[UOp]) -> list[_Nest]:
+        """The loops of the kernel, and at the end all of it; what is beside the parallel loop is written for all of its
+        chunks, or for one."""
+        nests, stack, is_inside = list[_Nest](), [_Nest(False)], self.parallel is None
         for place, node in enumerate(self.nodes):
             if node.op is ops.RANGE:
-                shared = self.parallel is not None and not any(nest.range is self.parallel for nest in stack)
-                stack.append(_Nest(node, not shared, place))
+                stack.append(_Nest(is_inside, place))
+                is_inside = is_inside or node is self.parallel
             elif node.op is ops.FOR:
                 nest = stack.pop()
                 nest.end = place + 1
@@ -169,7 +176,9 @@ class FunctionWriter(LoopWriter):
                 nest.stands_alone &= not node.arg
                 stack[-1].tiles += nest.tiles
                 stack[-1].inner.append(nest)
+                nests.append(nest)
+                is_inside = is_inside and node.src[0] is not self.parallel
             elif node.op is ops.MMA or (node.op is ops.STORE and node.arg == "stream"):
                 for nest in stack:
                     nest.stands_alone = False
-        return stack[0]
+        return [*nests, *stack]
