@@ -21,12 +21,11 @@ from lazulite.ir import ops
 from lazulite.ir.target import Target
 from lazulite.ir.uop import UOp, nodes_of, toposort
 from lazulite.kernel.apply import Loop, loops_after
-from lazulite.kernel.blocks import block_statements
+from lazulite.kernel.blocks import block_statements, merged
 from lazulite.kernel.facts import KernelFacts
-from lazulite.kernel.flatten import flatten
 from lazulite.kernel.nest import by_order, count, extent
 from lazulite.kernel.statements import Statements, split_statements
-from lazulite.kernel.steps import Block, Name, Parallel, Partition, Stage, Step, Strip, Within
+from lazulite.kernel.steps import Block, Name, Parallel, Partition, Stage, Step, Strip, Vectorize, Within
 
 _ROWS = 32
 """Rows of a block: enough for the register tiles to use what they load."""
@@ -43,7 +42,7 @@ Choose = Callable[[KernelFacts], tuple[Step, ...]]
 
 def choose_blocks(kernel: UOp, target: Target, choose: Choose) -> tuple[Step, ...]:
     """The steps; `choose` gives those of an ordinary kernel."""
-    steps, parts = _blocks(flatten(kernel), target)
+    steps, parts = _blocks(merged(kernel), target)
     room = _FAR_COPIES * target.l2
     for number, statement in enumerate(parts.kernels):
         facts = KernelFacts(statement, target, _still(statement, parts, room))
@@ -198,25 +197,29 @@ def _strip_size(turns: int, most: int) -> int:
 def _copies(facts: KernelFacts, steps: Sequence[Step], room: int) -> list[tuple[Stage, int]]:
     """Copies, made once for all blocks, of operands whose lanes lie apart, with their sizes."""
     copies: list[tuple[Stage, int]] = []
-    loops = loops_after(facts.sink, steps) if facts.still else []
+    lanes = [step.range for step in steps if isinstance(step, Vectorize)]
+    loops: list[Loop] = []
     for load in sorted(facts.still, key=lambda load: load.src[0].arg[0]):
         ranges = by_order(load.ranges)
         for parts in product(*[_parts(r, steps) for r in ranges]):
+            if not any(
+                _lies_apart(load, r, lane, part) for r, part in zip(ranges, parts, strict=True) for lane in lanes
+            ):
+                continue
+            loops = loops or loops_after(facts.sink, steps)
             own = [loop for loop in loops if loop.extent > 1 and any(map(loop.is_of, parts))]
             size = load.dtype.itemsize * prod(loop.extent for loop in own)
-            apart = any(_lies_apart(load, r, loop, part) for r, part in zip(ranges, parts, strict=True) for loop in own)
-            if apart and size <= room:
+            if size <= room:
                 axes = [loop.name for kind in ("loop", "row", "lane") for loop in own if loop.kind == kind]
                 copies.append((Stage(load.src[0].arg[0], tuple(axes)), size))
                 room -= size
     return copies
 
 
-def _lies_apart(load: UOp, r: UOp, loop: Loop, part: Name) -> bool:
-    """Whether a loop of this part of a range is its lanes, and they are no neighbours in memory: along the range none
-    are, or lanes are blocks of turns."""
-    return loop.kind == "lane" and loop.is_of(part) and (
-        coefficient(load.src[1], r) not in (0, 1) or 0 in loop.name[len(part) :])  # fmt: skip
+def _lies_apart(load: UOp, r: UOp, lane: Name, part: Name) -> bool:
+    """Whether lanes are of this part of a range and no neighbours in memory: along the range none are, or lanes are
+    blocks of turns."""
+    return lane[: len(part)] == part and (coefficient(load.src[1], r) not in (0, 1) or 0 in lane[len(part) :])
 
 
 def _parts(r: UOp, steps: Sequence[Step]) -> list[Name]:

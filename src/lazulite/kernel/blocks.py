@@ -29,19 +29,22 @@ _PAGE, _PADDING = 4096, 64
 
 
 def block_statements(root: UOp, steps: Iterable[Step]) -> UOp:
-    """The kernel after the steps that are not those of one statement; any other kernel as it is.
-
-    Ranges that statements share are merged where memory is walked through as if they were one, as with the heads of
-    several sequences: so many turns are there for threads.
-    """
+    """The kernel after the steps that are not those of one statement; any other kernel as it is."""
     if not has_statements(root):
         return root
-    return _blocked_kernel(root, tuple([step for step in steps if not isinstance(step, Within)]))
+    return _blocked_kernel(merged(root), tuple([step for step in steps if not isinstance(step, Within)]))
+
+
+@lru_cache(maxsize=RECENT)
+def merged(root: UOp) -> UOp:
+    """The kernel with ranges that statements share merged where memory is walked through as if they were one, as with
+    the heads of several sequences: so many turns are there for threads."""
+    return flatten(root)
 
 
 @lru_cache(maxsize=RECENT)
 def _blocked_kernel(root: UOp, steps: tuple[Step, ...]) -> UOp:
-    return join_statements(_blocked(split_statements(flatten(root)), steps))
+    return join_statements(_blocked(split_statements(root), steps))
 
 
 def _blocked(parts: Statements, steps: Iterable[Step]) -> Statements:
