@@ -14,6 +14,7 @@ from typing import Any
 from lazulite.analysis.index_map import both
 from lazulite.base.errors import IndexRangeError
 from lazulite.ir import ops
+from lazulite.ir.blocks import memory_of
 from lazulite.ir.bounds import difference, linear
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.text import to_text
@@ -43,8 +44,7 @@ def _with_extents(index: UOp, gate: UOp | None) -> UOp | None:
 
 
 def _check_access(node: UOp, memory: UOp, index: UOp, gate: UOp | None) -> None:
-    while memory.op is ops.AFTER:
-        memory = memory.src[0]
+    memory = memory_of(memory)
     size = math.prod(memory.arg[1]) if memory.op is ops.PARAM else int(memory.arg[1])
     low, high = Facts(gate).bounds(linear(index))
     if (0 <= low and high < size) or (gate is not None and gate.is_const(False)) or _shown_inside(index, gate, size):

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Sequence
 
 from lazulite.ir import ops
+from lazulite.ir.blocks import REGISTERS, memory_of
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.uop import UOp
 from lazulite.kernel.nest import by_order
 
 _MEMORY = (ops.PARAM, ops.SCRATCH)
-_REGISTERS = ("lane", "row", "unit")
 
 
 def alike(
@@ -50,7 +50,7 @@ class _Match:
 
     def _stands_for(self, left: UOp, right: UOp) -> bool:
         """Whether a source is the other one in the second nest; recursion is as deep as an index over registers."""
-        left, right = _memory(left), _memory(right)
+        left, right = memory_of(left), memory_of(right)
         if left in self.table or right in self.back:
             return self.table.get(left) is right
         if left.op in _MEMORY:
@@ -70,13 +70,6 @@ class _Match:
 
     def keeps_order(self) -> bool:
         """Whether registers are numbered in the same order."""
-        ranges = by_order([node for node in self.table if node.op is ops.RANGE and node.arg[1] in _REGISTERS])
+        ranges = by_order([node for node in self.table if node.op is ops.RANGE and node.arg[1] in REGISTERS])
         there = [self.table[r] for r in ranges]
         return there == by_order(there)
-
-
-def _memory(node: UOp) -> UOp:
-    """What is ordered after something."""
-    while node.op is ops.AFTER:
-        node = node.src[0]
-    return node

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from lazulite.ir import ops
+from lazulite.ir.blocks import REGISTERS
 from lazulite.ir.ops import Op
 from lazulite.ir.uop import UOp
 from lazulite.kernel.nest import by_order, extent
 
 _NOTHING: frozenset[UOp] = frozenset()
-_REGISTERS = ("lane", "row", "unit")
 _CLOSING = (ops.REDUCE, ops.MMA)
 _LOOP = frozenset({ops.RANGE, ops.FOR, ops.STORE})
 """What has no value."""
@@ -84,7 +84,7 @@ def _registers(listed: Listed) -> frozenset[UOp]:
     """All row, lane and unit ranges: each of them ends in one of these nodes."""
     ending = [*listed[ops.STORE], *listed[ops.REDUCE], *listed[ops.MMA]]
     ended = {r for node in ending for source in node.src for r in source.ranges}
-    return frozenset([r for r in ended if r.arg[1] in _REGISTERS])
+    return frozenset([r for r in ended if r.arg[1] in REGISTERS])
 
 
 _Varying = dict[UOp, frozenset[UOp]]

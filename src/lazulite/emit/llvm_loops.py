@@ -14,10 +14,11 @@ from typing import NamedTuple
 
 from lazulite.emit.llvm_compute import POSITIONS
 from lazulite.emit.llvm_matrix import MatrixWriter
-from lazulite.emit.llvm_memory import memory_of, stored_type
+from lazulite.emit.llvm_memory import stored_type
 from lazulite.emit.llvm_types import type_name
 from lazulite.emit.llvm_values import At, Key
 from lazulite.ir import ops
+from lazulite.ir.blocks import memory_of
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.uop import UOp
 from lazulite.kernel.nest import extent, is_fixed

@@ -15,7 +15,7 @@ from lazulite.emit.llvm_table import REGISTER_BYTES
 from lazulite.emit.llvm_types import literal, type_name, vector_literal
 from lazulite.emit.llvm_values import At, Key, Row, ValueWriter, row_of
 from lazulite.emit.static import stride
-from lazulite.ir import ops
+from lazulite.ir.blocks import memory_of
 from lazulite.ir.bounds import linear
 from lazulite.ir.dtype import DType, Scalar, dtypes
 from lazulite.ir.uop import UOp
@@ -57,13 +57,6 @@ _GATHERED = 4
 def stored_type(dtype: DType) -> str:
     """The type of an element in memory."""
     return "i8" if dtype is dtypes.bool else type_name(dtype)
-
-
-def memory_of(node: UOp) -> UOp:
-    """Memory, whatever has to be done before this use of it."""
-    while node.op is ops.AFTER:
-        node = node.src[0]
-    return node
 
 
 def fills_lines(store: UOp) -> bool:

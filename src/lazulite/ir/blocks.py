@@ -15,6 +15,8 @@ from lazulite.ir import ops
 from lazulite.ir.uop import UOp, toposort
 
 LOOPING = ("loop", "parallel")
+REGISTERS = frozenset({"lane", "row", "unit"})
+"""The kinds of ranges that loops run through, and of those that values hold in registers as a whole."""
 
 
 @dataclass(slots=True, eq=False)
@@ -29,6 +31,13 @@ class Block:
 def is_looping(node: UOp) -> bool:
     """Whether this RANGE is run through by a loop, not held in lanes or rows."""
     return node.op is ops.RANGE and node.arg[1] in LOOPING
+
+
+def memory_of(node: UOp) -> UOp:
+    """The memory that is accessed, whatever has to be done before."""
+    while node.op is ops.AFTER:
+        node = node.src[0]
+    return node
 
 
 def effects_of(loop: UOp) -> tuple[UOp, ...]:

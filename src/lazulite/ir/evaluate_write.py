@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from lazulite.ir import ops
-from lazulite.ir.blocks import Block, closed_ranges, is_looping, yields_of
+from lazulite.ir.blocks import Block, closed_ranges, is_looping, memory_of, yields_of
 from lazulite.ir.dtype import DType, dtypes
 from lazulite.ir.meaning import element_function, multiply_accumulate, reducer
 from lazulite.ir.uop import UOp
@@ -109,9 +109,7 @@ class KernelWriter:
         return name
 
     def _memory(self, node: UOp) -> str:
-        while node.op is ops.AFTER:
-            node = node.src[0]
-        return f"m{self.numbers[node]}"
+        return f"m{self.numbers[memory_of(node)]}"
 
     def _state(self, r: UOp, index: int) -> str:
         return f"s{self.numbers[r]}_{index}"
@@ -289,14 +287,11 @@ class KernelWriter:
 
 
 def _size(memory: UOp) -> int:
-    while memory.op is ops.AFTER:
-        memory = memory.src[0]
-    return math.prod(memory.shape)
+    return math.prod(memory_of(memory).shape)
 
 
 def _label(memory: UOp) -> str:
-    while memory.op is ops.AFTER:
-        memory = memory.src[0]
+    memory = memory_of(memory)
     return f"{'p' if memory.op is ops.PARAM else 's'}{memory.arg[0]}"
 
 

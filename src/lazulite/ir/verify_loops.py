@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from lazulite.ir import ops
-from lazulite.ir.blocks import effects_of, is_looping, yields_of
+from lazulite.ir.blocks import effects_of, is_looping, memory_of, yields_of
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.uop import UOp, toposort
 
@@ -25,7 +25,7 @@ def kernel_faults(root: UOp) -> Faults:
     adding = {(n.src[0], r) for n in nodes if n.op is ops.AFTER and n.src[0].op is ops.PARAM for r in n.src[1:]}
     for node in nodes:
         if node.op is ops.STORE:
-            memory = _memory(node.src[0])
+            memory = memory_of(node.src[0])
             own = memory.op is ops.SCRATCH  # written anew in each turn of the loops around it
             again = [r for r in node.src[2].ranges if is_looping(r) and (own or (memory, r) in adding)]
             yield from _unclosed(node, node.src[2].ranges.difference(again))
@@ -118,7 +118,7 @@ def _access_faults(node: UOp) -> Faults:
         return
     memory, index = node.src[:2]
     stored = node.dtype if node.op is ops.LOAD else node.src[2].dtype
-    if _memory(memory).op not in (ops.PARAM, ops.SCRATCH):
+    if memory_of(memory).op not in (ops.PARAM, ops.SCRATCH):
         yield node, f"{node.op.name} needs memory, got {memory.op.name}"
     elif index.dtype is not dtypes.index:
         yield node, f"positions are INDEX, got {index.dtype.name}"
@@ -128,12 +128,6 @@ def _access_faults(node: UOp) -> Faults:
         yield node, f"a gate is bool, got {node.src[least].dtype.name}"
     elif node.arg is not None and not (isinstance(node.arg, int) if node.op is ops.LOAD else node.arg == "stream"):
         yield node, f"{node.arg!r} is no hint that {node.op.name} takes"
-
-
-def _memory(node: UOp) -> UOp:
-    while node.op is ops.AFTER:
-        node = node.src[0]
-    return node
 
 
 def _reduce_faults(node: UOp) -> Faults:

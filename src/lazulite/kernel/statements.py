@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from lazulite.ir import ops
+from lazulite.ir.blocks import memory_of
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.uop import UOp, nodes_of, substitute, toposort
 from lazulite.kernel.nest import by_order, is_fixed, nested
@@ -68,12 +69,12 @@ def split_statements(root: UOp) -> Statements:
     ordered = [node for node in nodes if node.op is ops.AFTER]
     filled = [node for node in ordered if node.src[1].op is not ops.RANGE]
     shared = by_order(frozenset[UOp]().union(*[node.ranges for node in filled]))
-    scratch = [_memory(node) for node in filled]
+    scratch = [memory_of(node) for node in filled]
     adding = {node.src[0]: node.src[1] for node in ordered if node.src[0].op is ops.PARAM}
     first = 1 + max(node.arg[0] for node in nodes if node.op in (ops.PARAM, ops.SCALAR))
     scalars, memory = _arguments(shared, scratch, first)
     stands = dict(zip(scratch, memory, strict=True)) | {total: total for total in adding}
-    table = dict(zip(shared, scalars, strict=True)) | stands | {node: stands[_memory(node)] for node in ordered}
+    table = dict(zip(shared, scalars, strict=True)) | stands | {node: stands[memory_of(node)] for node in ordered}
     effects = [[s for effect in node.src[1:] for s in _stores(effect)] for node in filled]
     inside = [node for node in nodes[:-1] if node.op is not ops.FOR]
     done = _rebuilt(inside, table | _placed(nodes, table, lambda place: place % _PLACES))
@@ -159,13 +160,6 @@ def close_loops(root: UOp) -> UOp:
     for r in reversed(by_order(root.ranges)):
         effects = (UOp(ops.FOR, dtypes.void, (r, *effects), 0),)
     return root.replace(src=effects)
-
-
-def _memory(node: UOp) -> UOp:
-    """The scratch memory that statements fill and change."""
-    while node.op is ops.AFTER:
-        node = node.src[0]
-    return node
 
 
 def _stores(effect: UOp) -> Sequence[UOp]:

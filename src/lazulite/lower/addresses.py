@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from operator import itemgetter
 
 from lazulite.ir import ops
+from lazulite.ir.blocks import REGISTERS
 from lazulite.ir.bounds import linear
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.uop import UOp, index, nodes_of
 from lazulite.simplify.terms import ZERO, multiple, plus
-
-_REGISTERS = frozenset({"lane", "row", "unit"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +63,7 @@ def address(node: UOp) -> Address:
 def _kind(part: UOp) -> str:
     loops = registers = False
     for r in part.ranges:
-        if r.arg[1] in _REGISTERS:
+        if r.arg[1] in REGISTERS:
             registers = True
         else:
             loops = True
@@ -80,7 +79,7 @@ def is_static(node: UOp) -> bool:
     if node.dtype is not dtypes.index and node.dtype is not dtypes.bool:
         return False
     for r in node.ranges:
-        if r.arg[1] not in _REGISTERS:
+        if r.arg[1] not in REGISTERS:
             return False
     return _is_exact(node)
 

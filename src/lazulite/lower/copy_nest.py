@@ -16,6 +16,7 @@ from typing import NamedTuple
 from lazulite.analysis.access import coefficient
 from lazulite.base.errors import StageError
 from lazulite.ir import ops
+from lazulite.ir.blocks import memory_of
 from lazulite.ir.bounds import Linear, difference, linear
 from lazulite.ir.dtype import dtypes
 from lazulite.ir.uop import UOp, index, replace_ranges, substitute, toposort
@@ -126,8 +127,7 @@ def _stays_inside(value: UOp, table: Mapping[UOp, UOp]) -> bool:
 
 
 def _size(memory: UOp) -> int:
-    while memory.op is ops.AFTER:
-        memory = memory.src[0]
+    memory = memory_of(memory)
     return int(memory.arg[1] if memory.op is ops.SCRATCH else memory.arg[1][0])
 
 
